@@ -166,8 +166,8 @@ void interpolate(BrickStencils const& s, std::span<int const> bricks, bool adds,
       R const x0 = of(X.pairs.at, o0 + i), x1 = two ? of(X.pairs.at, o0 + i + 1) : R(0), before_x0 = of(X.pairs.beside, o0 + i),
               behind_x1 = two ? of(X.pairs.beside, o0 + i + 1) : R(0);
       T const* const here = plane(i / 2 + 1);
-      T const *const before = beside && before_x0 != 0 ? plane(i / 2) : here, *const behind =
-                                                                                  beside && behind_x1 != 0 ? plane(i / 2 + 2) : here;
+      T const* const before = beside && before_x0 != 0 ? plane(i / 2) : here;
+      T const* const behind = beside && behind_x1 != 0 ? plane(i / 2 + 2) : here;
       T* const even = to + i * points;
       T* const odd = even + (two ? points : 0);
       for (i64 k = 0; k < points; k += eight) {
@@ -196,10 +196,12 @@ template <class T, int countx, int starty, int county>
 void sum_rows(FineRows<T> const& f, BrickPlaces<T> const& fine, int const* numbers, i64 count, i64 first, i64 last, T* rows, i64 length) {
   using R = real_t<T>;
   constexpr i64 wide = 4, points = eight * eight;
-  constexpr bool reads_before = starty<0, reads_after = 2 * (wide - 1) + starty + county> eight;
+  constexpr bool reads_before = starty < 0;
+  constexpr bool reads_after = 2 * (wide - 1) + starty + county > eight;
   constexpr i64 line = 64 / i64(sizeof(T));
   i64 const b0 = countx == 1 ? 1 : 2 * f.planes;
-  bool const plane_before = f.first_plane<0, plane_after = f.first_plane + 2 * (f.planes - 1) + countx> b0;
+  bool const plane_before = f.first_plane < 0;
+  bool const plane_after = f.first_plane + 2 * (f.planes - 1) + countx > b0;
   auto const find = [&](i64 e, i64 q) {  // brick q of the nine across, beside number e
     i64 const along = e < 0 ? 0 : e < count ? 1 : 2;
     if (q == 4 && along == 1) return static_cast<T const*>(fine(numbers[e]));

@@ -65,10 +65,7 @@ Column column_of(BrickDomain const& domain, bool along_planes, i64 rows, i64 col
 }
 
 /// Along the first direction that there is.
-template <class Directions>
-std::size_t first_of(Directions const& d) {
-  return d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2;
-}
+std::size_t first_of(std::array<Direction, 3> const& d) { return d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2; }
 
 std::array<Direction, 3> directions_of(BrickDomain const& domain) {
   auto const& known = domain.known();
@@ -90,7 +87,7 @@ i64 BrickSchedule::stages_at_once(BrickDomain const& domain, i64 most, i64 bytes
   auto const along = first_of(d);
   i64 const rows = d[along == 0 ? 1 : 0].size(), columns = d[along == 2 ? 1 : 2].size();
   if (fits_caches(d[along].size() * rows * columns * bytes_of_vector * vectors)) return most;
-  // vectors that go through memory for each stage: those of a single one, and of later ones at the edges of columns five
+  // vectors that go through memory: those of one stage, and for each later one five more at the edges of columns
   auto const cost = [&](i64 stages) {
     auto const c = column_of(domain, along == 0, rows, columns, int(stages), bytes_of_vector, vectors, least_planes, int(stages) - 1);
     double const edges = (c.height < rows ? 1 / double(c.height) : 0) + (c.width < columns ? 1 / double(c.width) : 0);

@@ -52,7 +52,7 @@ OptionTable const& table() {
         flag_option("pc_amg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
         flag_option(
             "pc_amg_reuse_interpolation", true,
-            "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update), but with -mg_levels_pc_type ilu or icc"),
+            "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update); not with -mg_levels_pc_type ilu or icc"),
         real_option("pc_amg_prolongator_damping", 1.3333333333333333,
                     "omega = this / (spectral radius of D^-1 A), for boxes 1.8 unless it is given; 0: no smoothing", 0, 2),
     };

@@ -60,8 +60,7 @@ OptionTable const& smoother_table() {
   static OptionTable const t = {
       choice_option("mg_levels_ksp_type", "auto", {"auto", "richardson", "chebyshev"},
                     "smoother of the levels: steps, or a polynomial; auto: one step of spai0 for well-scaled matrices near M-matrices, "
-                    "else a polynomial whose "
-                    "degree a trial finds"),
+                    "else a polynomial whose degree a trial finds"),
       choice_option(
           "mg_levels_pc_type", "auto", {"auto", "spai0", "jacobi", "sor", "color_sor", "ilu", "icc"},
           "what the smoother multiplies residuals with; sor, ilu and icc work within each rank, color_sor over all; auto: spai0, of "
