@@ -25,7 +25,7 @@ void bind_submatrix(nb::module_& m) {
            })
       .def_prop_ro("order", &Redistribution::order)
       .def_prop_ro("forest", &Redistribution::forest)
-      .def("matrix", &Redistribution::matrix, nb::call_guard<nb::gil_scoped_release>());
+      .def("matrix", nb::overload_cast<la::Matrix const&>(&Redistribution::matrix, nb::const_), nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace asterism::python

@@ -12,25 +12,43 @@ namespace asterism::la {
 using comm::StarForest;
 
 struct Submatrix::Plan {
-  Layout rows, columns;       // of the submatrix
-  std::uint64_t pattern = 0;  // of A here
+  std::vector<std::int64_t> wanted;  // of A's rows here, those that somebody asks for
+  std::uint64_t pattern = 0;         // of these
   Dtype dtype = Dtype::float64;
-  std::vector<std::int64_t> kept;                             // positions among A's entries here that somebody may want
-  StarForest entries;                                         // from them to the submatrix's, row by row as they arrive
-  std::vector<std::int64_t> offsets, column_indices, sorted;  // sorted[e]: which arrival is entry e
+  std::vector<std::int64_t> kept;    // places of their entries in columns that somebody asks for; see each_entry
+  StarForest entries;                // from them to the submatrix's, row by row as they arrive
+  std::vector<std::int64_t> sorted;  // sorted[e]: which arrival is entry e
   Matrix matrix;
 
-  void take_values(GlobalRows const& A);
+  Array values(Matrix const& A) const;
 };
 
 namespace {
 
-/// A number that differs where patterns differ (up to chance).
-std::uint64_t pattern_of(GlobalRows const& A) {
-  std::uint64_t h = A.columns.size();
+/// Of these rows of A here, entry(row, place, is_ghost, c): the place is one among the entries of the diagonal block with those of the
+/// coupling block behind them, and c an index of my columns or of the ghosts.
+template <class Entry>
+void each_entry(Matrix const& A, std::span<std::int64_t const> rows, Entry const& entry) {
+  auto const &d = A.diagonal_block(), &o = A.coupling_block();
+  auto const dp = d.row_offsets(), op = o.row_offsets();
+  auto const dc = d.column_indices(), oc = o.column_indices();
+  auto const behind = d.nnz();
+  for (auto const row : rows) {
+    auto const r = std::size_t(row);
+    for (auto p = dp[r]; p < dp[r + 1]; ++p) entry(r, p, false, std::size_t(dc[std::size_t(p)]));
+    for (auto p = op[r]; p < op[r + 1]; ++p) entry(r, behind + p, true, std::size_t(oc[std::size_t(p)]));
+  }
+}
+
+/// A number that differs where the patterns of these rows differ (up to chance).
+std::uint64_t pattern_of(Matrix const& A, std::span<std::int64_t const> rows) {
+  std::uint64_t h = rows.size();
   auto const mix = [&h](std::int64_t v) { h = (h ^ std::uint64_t(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29; };
-  for (auto const o : A.offsets) mix(o);
-  for (auto const c : A.columns) mix(c);
+  auto const& ghosts = A.ghosts();
+  auto const c0 = A.domain().begin();
+  each_entry(A, rows, [&](std::size_t row, std::int64_t place, bool is_ghost, std::size_t c) {
+    mix(std::int64_t(row)), mix(place), mix(is_ghost ? ghosts[c] : c0 + std::int64_t(c));
+  });
   return h;
 }
 
@@ -57,76 +75,80 @@ Submatrix::Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::s
       ASTERISM_REQUIRE(wanted[c] <= 1, value, "submatrix: column {} is asked for {} times; it can have one place only.",
                        A.domain().begin() + std::int64_t(c), wanted[c]);
   });
-  p.rows = Layout(comm, std::int64_t(rows.size()));
-  p.columns = Layout(comm, std::int64_t(columns.size()));
   p.dtype = A.dtype();
 
   // each column's new number, -1 if nobody wants it: to its owner, from there to the ranks that have entries in it
+  Layout const range(comm, std::int64_t(rows.size())), domain(comm, std::int64_t(columns.size()));
   std::vector<std::int64_t> wish(columns.size()), number(std::size_t(A.domain().local_size()), -1), of_ghost(A.ghosts().size(), -1);
-  std::iota(wish.begin(), wish.end(), p.columns.begin());
+  std::iota(wish.begin(), wish.end(), domain.begin());
   column_forest.reduce(wish.data(), number.data(), comm::ReduceOp::replace);
   A.halo().bcast(number.data(), of_ghost.data());
 
-  auto const mine = A.to_rows();
-  p.pattern = pattern_of(mine);
-  std::vector<std::int64_t> kept_columns, counts;
-  for (std::size_t r = 0; r + 1 < mine.offsets.size(); ++r) {
-    for (auto e = mine.offsets[r]; e < mine.offsets[r + 1]; ++e) {
-      auto const c = mine.columns[std::size_t(e)];
-      auto const to = A.domain().owns(c)
-                          ? number[std::size_t(c - A.domain().begin())]
-                          : of_ghost[std::size_t(std::lower_bound(A.ghosts().begin(), A.ghosts().end(), c) - A.ghosts().begin())];
-      if (to < 0) continue;
-      p.kept.push_back(e);
-      kept_columns.push_back(to);
-    }
-    counts.push_back(std::int64_t(p.kept.size()));
-  }
-  std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
+  auto const asked = row_forest.degree();
+  for (std::size_t r = 0; r < asked.size(); ++r)
+    if (asked[r] > 0) p.wanted.push_back(std::int64_t(r));
+  p.pattern = pattern_of(A, p.wanted);
+  std::vector<std::int64_t> kept_columns, counts(asked.size(), 0);
+  each_entry(A, p.wanted, [&](std::size_t row, std::int64_t place, bool is_ghost, std::size_t c) {
+    auto const to = is_ghost ? of_ghost[c] : number[c];
+    if (to < 0) return;
+    p.kept.push_back(place);
+    kept_columns.push_back(to);
+    ++counts[row];
+  });
   auto section = comm::section(row_forest, counts);
   p.entries = std::move(section.forest);
   p.entries.set_name("entries of a sub-matrix");
-  p.offsets.assign(1, 0);
-  for (auto const n : section.leaf_dofs) p.offsets.push_back(p.offsets.back() + n);
-  std::vector<std::int64_t> arrived(std::size_t(p.offsets.back()));
+  std::vector<std::int64_t> offsets(1, 0), column_indices;
+  for (auto const n : section.leaf_dofs) offsets.push_back(offsets.back() + n);
+  std::vector<std::int64_t> arrived(std::size_t(offsets.back()));
   p.entries.bcast(kept_columns.data(), arrived.data());
   p.sorted.resize(arrived.size());
   std::iota(p.sorted.begin(), p.sorted.end(), 0);
-  for (std::size_t r = 0; r + 1 < p.offsets.size(); ++r)
-    std::sort(p.sorted.begin() + p.offsets[r], p.sorted.begin() + p.offsets[r + 1],
+  for (std::size_t r = 0; r + 1 < offsets.size(); ++r)
+    std::sort(p.sorted.begin() + offsets[r], p.sorted.begin() + offsets[r + 1],
               [&](auto a, auto b) { return arrived[std::size_t(a)] < arrived[std::size_t(b)]; });
-  p.column_indices.reserve(arrived.size());
-  for (auto const e : p.sorted) p.column_indices.push_back(arrived[std::size_t(e)]);
-  p.take_values(mine);
+  column_indices.reserve(arrived.size());
+  for (auto const e : p.sorted) column_indices.push_back(arrived[std::size_t(e)]);
+  p.matrix = Matrix::from_rows<std::int64_t>(range, domain, p.dtype, offsets, column_indices, p.values(A).raw());
 }
 
-void Submatrix::Plan::take_values(GlobalRows const& A) {
+/// Of the submatrix, in the order of its rows.
+Array Submatrix::Plan::values(Matrix const& A) const {
+  Array const out(sorted.size() * size_of(dtype));
+  auto const &d = A.diagonal_block().values, &o = A.coupling_block().values;
+  auto const behind = A.diagonal_block().nnz();
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const* const all = A.values.as<T>();
-    std::vector<T> sent, arrived(sorted.size()), values;
+    std::vector<T> sent, arrived(sorted.size());
     sent.reserve(kept.size());
-    for (auto const e : kept) sent.push_back(all[e]);
+    for (auto const e : kept) sent.push_back(e < behind ? d.as<T>()[e] : o.as<T>()[e - behind]);
     entries.bcast(sent.data(), arrived.data());
-    values.reserve(sorted.size());
-    for (auto const e : sorted) values.push_back(arrived[std::size_t(e)]);
-    matrix = Matrix::from_rows<std::int64_t>(rows, columns, dtype, offsets, column_indices, values.data());
+    auto* const to = out.as<T>();
+    for (std::size_t e = 0; e < sorted.size(); ++e) to[e] = arrived[std::size_t(sorted[e])];
   });
+  return out;
 }
 
 Matrix const& Submatrix::matrix() const { return plan_->matrix; }
 
-void Submatrix::update(Matrix const& A) {
+bool Submatrix::try_update(Matrix const& A) {
   static int const event = profile::event("MatSubmatrix");
   profile::Scope const scope(event);
-  auto const mine = A.to_rows();
-  agree(plan_->rows.comm(), [&] {
-    ASTERISM_REQUIRE(A.dtype() == plan_->dtype, dtype, "submatrix: the matrix is {} now, it was {}.", name_of(A.dtype()),
-                     name_of(plan_->dtype));
-    ASTERISM_REQUIRE(pattern_of(mine) == plan_->pattern, value,
-                     "submatrix: the matrix has other entries than before ({} here now). Extract anew.", mine.columns.size());
-  });
-  plan_->take_values(mine);
+  auto& p = *plan_;
+  bool const same =
+      A.dtype() == p.dtype && (p.wanted.empty() || p.wanted.back() < A.range().local_size()) && pattern_of(A, p.wanted) == p.pattern;
+  if (p.matrix.comm().min(std::int64_t(same)) == 0) return false;
+  auto const values = p.values(A);
+  p.matrix = p.matrix.with_values(p.dtype, std::int64_t(p.sorted.size()), values.raw());
+  return true;
+}
+
+void Submatrix::update(Matrix const& A) {
+  if (try_update(A)) return;
+  ASTERISM_REQUIRE_ALIKE(A.dtype() == plan_->dtype, dtype, "submatrix: the matrix is {} now, it was {}.", name_of(A.dtype()),
+                         name_of(plan_->dtype));
+  ASTERISM_REQUIRE_ALIKE(false, value, "submatrix: the matrix has other entries than before in the rows that are taken. Extract anew.");
 }
 
 Redistribution::Redistribution(Layout const& from, std::span<std::int64_t const> owners)
@@ -160,6 +182,11 @@ Redistribution::Redistribution(Layout const& from, std::span<std::int64_t const>
 }
 
 Matrix Redistribution::matrix(Matrix const& A) const {
+  std::optional<Submatrix> once;
+  return matrix(A, once);
+}
+
+Matrix Redistribution::matrix(Matrix const& A, std::optional<Submatrix>& plan) const {
   auto const bs = A.range().block_size();
   agree(from_.comm(), [&] {
     ASTERISM_REQUIRE(A.range().fits(from_) && A.domain().fits(from_), shape,
@@ -172,7 +199,8 @@ Matrix Redistribution::matrix(Matrix const& A) const {
                        from_.begin() + std::int64_t(node), from_.begin() + std::int64_t(i), bs, owners_[node], owners_[i]);
     }
   });
-  auto B = Submatrix(A, order_, order_).matrix();
+  if (!plan || !plan->try_update(A)) plan.emplace(A, order_, order_);
+  auto B = plan->matrix().shared();
   if (bs > 1) B.set_space(B.range().with_block_size(bs));
   auto const moved = [](Vector const& old, Layout const& to, StarForest const& forest) {
     Vector v(to, old.dtype(), old.columns());

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,8 @@ class Submatrix {
   Matrix const& matrix() const;
   /// matrix() becomes that of A's values now: A has the pattern that it had, and only values are sent. Collective.
   void update(Matrix const& A);
+  /// The same, or false on all ranks, with nothing changed, where the pattern or the dtype is another. Collective.
+  bool try_update(Matrix const& A);
 
  private:
   struct Plan;
@@ -38,6 +41,8 @@ class Redistribution {
   comm::StarForest const& forest() const { return forest_; }
   /// A square matrix with its rows and columns moved; its block size, near-null space and coordinates go with it. Collective.
   Matrix matrix(Matrix const& A) const;
+  /// The same; where the plan is of a matrix with A's pattern only values are sent, else it is made anew.
+  Matrix matrix(Matrix const& A, std::optional<Submatrix>& plan) const;
 
  private:
   Layout from_, to_;

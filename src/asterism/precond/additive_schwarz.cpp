@@ -1,8 +1,11 @@
 // Additive Schwarz on each rank's own rows and some around them: Dryja and Widlund (1987); restricted, Cai and Sarkis (1999).
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <optional>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/submatrix.hpp"
 #include "asterism/precond/each_rank.hpp"
@@ -25,19 +28,103 @@ std::vector<std::int64_t> own_indices(Layout const& layout) {
   return out;
 }
 
-/// Ascending: mine and those within so many steps.
-std::vector<std::int64_t> with_overlap(Matrix const& A, std::int64_t steps) {
+/// Ascending: rows of other ranks within so many steps of mine. Collective.
+std::vector<std::int64_t> rows_around(Matrix const& A, std::int64_t steps) {
+  if (steps == 0) return {};
   auto const own = own_indices(A.range());
-  auto reached = own;
-  for (std::int64_t s = 0; s < steps; ++s) {
-    auto more = s == 0 ? A.ghosts() : la::Submatrix(A, reached, own).matrix().to_rows().columns;
-    more.insert(more.end(), reached.begin(), reached.end());
-    std::sort(more.begin(), more.end());
-    more.erase(std::unique(more.begin(), more.end()), more.end());
-    reached = std::move(more);
+  auto around = A.ghosts(), last = around;
+  for (std::int64_t s = 1; s < steps; ++s) {
+    la::Submatrix const rows(A, last, own);
+    auto const& reached = rows.matrix().ghosts();  // the columns of theirs that are not mine
+    std::vector<std::int64_t> all;
+    last.clear();
+    std::set_difference(reached.begin(), reached.end(), around.begin(), around.end(), std::back_inserter(last));
+    std::merge(around.begin(), around.end(), last.begin(), last.end(), std::back_inserter(all));
+    around = std::move(all);
   }
-  return reached;
+  return around;
 }
+
+/// My rows and those around them, ascending.
+struct Overlap {
+  Overlap(Matrix const& A, std::int64_t steps) : around(rows_around(A, steps)), indices(own_indices(A.range())) {
+    below = std::lower_bound(around.begin(), around.end(), A.range().begin()) - around.begin();
+    indices.insert(indices.begin(), around.begin(), around.begin() + below);
+    indices.insert(indices.end(), around.begin() + below, around.end());
+  }
+  std::vector<std::int64_t> around, indices;
+  std::ptrdiff_t below = 0;  // how many of those around come before mine
+};
+
+/// The block of these rows and columns.
+class OverlapBlock {
+ public:
+  /// outside: the rows around; its own columns, as those of A, are mine.
+  OverlapBlock(Overlap const& overlap, Matrix const& A, Matrix const& outside) : overlap_(overlap) {
+    auto const n = std::int32_t(overlap.indices.size());
+    Part const mine(A, overlap.indices), others(outside, overlap.indices);
+    csr = la::Csr(A.dtype(), n, n, mine.entries + others.entries);
+    std::fill_n(csr.offsets.as<std::int64_t>(), std::size_t(n) + 1, std::int64_t(0));
+    auto const below = overlap.below, rows = std::ptrdiff_t(overlap.around.size());
+    append(others, 0, below);
+    append(mine, 0, A.range().local_size());
+    append(others, below, rows);
+  }
+  la::Csr csr;
+
+ private:
+  /// Rows of a matrix, with the places of its ghosts in the block, -1 where it does not have them.
+  struct Part {
+    Part(Matrix const& B, std::span<std::int64_t const> indices) : B(B), entries(B.local_nnz()) {
+      for (auto const ghost : B.ghosts()) {
+        auto const at = std::lower_bound(indices.begin(), indices.end(), ghost);
+        places.push_back(at != indices.end() && *at == ghost ? std::int32_t(at - indices.begin()) : -1);
+      }
+      for (auto const c : B.coupling_block().column_indices()) entries -= places[std::size_t(c)] < 0;
+    }
+    Matrix const& B;
+    std::vector<std::int32_t> places;
+    std::int64_t entries;
+  };
+
+  void append(Part const& part, std::int64_t first, std::int64_t last) {
+    auto const &d = part.B.diagonal_block(), &o = part.B.coupling_block();
+    auto const dp = d.row_offsets(), op = o.row_offsets();
+    auto const dc = d.column_indices(), oc = o.column_indices();
+    auto* const ptr = csr.offsets.as<std::int64_t>() + filled_;
+    auto const* const places = part.places.data();
+    for (auto row = first; row < last; ++row) {
+      auto const r = std::size_t(row);
+      auto const all = op[r + 1] - op[r];
+      auto const outside = std::count_if(oc.begin() + op[r], oc.begin() + op[r + 1], [=](auto c) { return places[c] < 0; });
+      ptr[row - first + 1] = ptr[row - first] + dp[r + 1] - dp[r] + all - outside;
+    }
+    filled_ += last - first;
+    auto const below = std::int32_t(overlap_.below);
+    device::Executor executor;
+    with_dtype(csr.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const dv = d.entries<T>(), ov = o.entries<T>();
+      auto* const columns = csr.columns.as<std::int32_t>();
+      auto* const values = csr.values.as<T>();
+      device::parallel_for(executor, last - first, [=](std::int64_t row) {
+        auto const r = std::size_t(first + row);
+        auto at = ptr[row];
+        auto q = op[r];
+        auto const take_ghosts = [&](std::int32_t end) {
+          for (; q < op[r + 1] && places[oc[std::size_t(q)]] < end; ++q)
+            if (auto const c = places[oc[std::size_t(q)]]; c >= 0) columns[at] = c, values[at++] = ov[std::size_t(q)];
+        };
+        take_ghosts(below);
+        for (auto p = dp[r]; p < dp[r + 1]; ++p) columns[at] = below + dc[std::size_t(p)], values[at++] = dv[std::size_t(p)];
+        take_ghosts(std::numeric_limits<std::int32_t>::max());
+      });
+    });
+  }
+
+  Overlap const& overlap_;
+  std::int64_t filled_ = 0;  // rows
+};
 
 class AdditiveSchwarz final : public EachRank {
  public:
@@ -45,17 +132,16 @@ class AdditiveSchwarz final : public EachRank {
       : EachRank(A),
         overlap_(overlap),
         restricted_(restricted),
-        indices_(with_overlap(A, overlap)),
-        first_own_(std::lower_bound(indices_.begin(), indices_.end(), A.range().begin()) - indices_.begin()),
-        rows_(A, indices_, own_indices(A.range())),
-        forest_(comm::StarForest::from_layout(A.range(), indices_)) {
+        rows_(A, overlap),
+        forest_(comm::StarForest::from_layout(A.range(), rows_.indices)) {
     forest_.set_name("overlap of a preconditioner");
-    make(nest, local_block(), local_rows(A));
+    if (A.comm().max(std::int64_t(rows_.around.size())) > 0) outside_.emplace(A, rows_.around, own_indices(A.range()));
+    make(nest, local_block(A), local_rows(A));
   }
 
   bool update(Matrix const& A) override {
-    rows_.update(A);
-    return update_inner(local_block(), local_rows(A));
+    if (outside_) outside_->update(A);
+    return update_inner(local_block(A), local_rows(A));
   }
 
   // The inner one, and a message from and, for `basic`, one to every neighbour.
@@ -69,51 +155,23 @@ class AdditiveSchwarz final : public EachRank {
   std::string describe() const override {
     return format("{}additive schwarz, overlap {}, sub: {}", restricted_ ? "restricted " : "", overlap_, inner().describe());
   }
-  std::size_t memory_bytes() const override { return EachRank::memory_bytes() + rows_.matrix().memory_bytes(); }
+  std::size_t memory_bytes() const override { return EachRank::memory_bytes() + (outside_ ? outside_->matrix().memory_bytes() : 0); }
   bool symmetric() const override { return !restricted_ && EachRank::symmetric(); }
 
  private:
-  /// My rows with overlap, and of these the columns among them.
-  la::Csr local_block() const {
-    auto const rows = rows_.matrix().to_rows();
-    auto const n = std::int32_t(indices_.size());
-    std::vector<std::int32_t> place(rows.columns.size());
-    std::int64_t inside = 0;
-    for (std::size_t e = 0; e < place.size(); ++e) {
-      auto const at = std::lower_bound(indices_.begin(), indices_.end(), rows.columns[e]);
-      bool const in = at != indices_.end() && *at == rows.columns[e];
-      place[e] = in ? std::int32_t(at - indices_.begin()) : -1;
-      inside += in;
-    }
-    la::Csr out(rows.dtype, n, n, inside);
-    with_dtype(rows.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      auto const ptr = out.row_offsets();
-      auto* col = out.columns.as<std::int32_t>();
-      auto* val = out.values.as<T>();
-      auto const* from = rows.values.as<T>();
-      ptr[0] = 0;
-      std::int64_t at = 0;
-      for (std::size_t i = 0; i < std::size_t(n); ++i) {
-        for (auto p = std::size_t(rows.offsets[i]); p < std::size_t(rows.offsets[i + 1]); ++p)
-          if (place[p] >= 0) col[at] = place[p], val[at++] = from[p];
-        ptr[i + 1] = at;
-      }
-    });
-    return out;
-  }
+  la::Csr local_block(Matrix const& A) const { return outside_ ? OverlapBlock(rows_, A, outside_->matrix()).csr : A.diagonal_block(); }
 
   /// Of the block, with the near-null space of those rows; and with nodes, where steps along the entries have reached whole ones.
   Space local_rows(Matrix const& A) const {
     auto const& all = A.range();
-    auto out = rows_of_block(std::int64_t(indices_.size()), [all, indices = indices_](std::int64_t place) {
+    auto out = rows_of_block(std::int64_t(rows_.indices.size()), [all, indices = rows_.indices](std::int64_t place) {
       auto const row = indices[std::size_t(place)];
       return all.owns(row) ? all.own_entry_name(row - all.begin()) : format("row {}", row);
     });
     auto const size = std::size_t(all.block_size());
-    bool whole = indices_.size() % size == 0;
-    for (std::size_t i = 0; whole && i < indices_.size(); ++i)
-      whole = i % size == 0 ? std::size_t(indices_[i]) % size == 0 : indices_[i] == indices_[i - 1] + 1;
+    bool whole = rows_.indices.size() % size == 0;
+    for (std::size_t i = 0; whole && i < rows_.indices.size(); ++i)
+      whole = i % size == 0 ? std::size_t(rows_.indices[i]) % size == 0 : rows_.indices[i] == rows_.indices[i - 1] + 1;
     if (whole) out = out.with_block_size(std::int64_t(size));
     auto const modes = la::near_null_space_of(all, A.dtype());
     if (!modes) return out;
@@ -133,7 +191,7 @@ class AdditiveSchwarz final : public EachRank {
     auto const k = x.columns();
     auto const& queue = y.queue();
     Vector b(inner().range(), dtype_, k, queue), z = b.like();
-    auto const own = std::size_t(x.local_size() * k), before = std::size_t(first_own_ * k), all = std::size_t(b.local_size() * k);
+    auto const own = std::size_t(x.local_size() * k), before = std::size_t(rows_.below * k), all = std::size_t(b.local_size() * k);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_without_form(
@@ -161,9 +219,8 @@ class AdditiveSchwarz final : public EachRank {
 
   std::int64_t overlap_;
   bool restricted_;
-  std::vector<std::int64_t> indices_;  // of the block
-  std::int64_t first_own_;
-  la::Submatrix rows_;
+  Overlap rows_;
+  std::optional<la::Submatrix> outside_;  // the rows around, if any rank has any
   comm::StarForest forest_;
 };
 

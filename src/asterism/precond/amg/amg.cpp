@@ -208,7 +208,7 @@ class Amg final : public Preconditioner {
     auto const diagonal = range_of_diagonal(A);
     auto const precisions = precisions_for(A, diagonal);
     choose_block_size(A);
-    auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
+    auto const given = whole_nodes_ ? whole_nodes_->matrix(A, keep) : A;
     auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
     // squares of entries are summed: beyond 1e150 they overflow
     auto const most = diagonal.most;

@@ -1,5 +1,7 @@
 // Unknowns of a node, found in a matrix's pattern; and rows moved so that no node is dealt to two ranks.
 #pragma once
+#include <optional>
+
 #include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/la/submatrix.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -19,7 +21,8 @@ class WholeNodes {
   static bool needed(la::Layout const& layout, std::int64_t block_size);
   /// Collective.
   WholeNodes(la::Layout const& layout, std::int64_t block_size);
-  la::Matrix matrix(la::Matrix const& A) const { return move_.matrix(A); }
+  /// keep: what is faster at the next matrix of this pattern, for memory of a few integers an entry. Collective.
+  la::Matrix matrix(la::Matrix const& A, bool keep) { return keep ? move_.matrix(A, plan_) : move_.matrix(A); }
   /// y = f(x), f on the moved rows. Costs a message to and from a neighbour on each side, of a part of a node.
   template <class F>
   void apply(la::Vector const& x, la::Vector& y, F const& f) const {
@@ -36,6 +39,7 @@ class WholeNodes {
   };
   Work new_work(la::Vector const& like) const;
   la::Redistribution move_;
+  std::optional<la::Submatrix> plan_;
   comm::QueuedForest forest_;
   mutable Scratch<Work> work_;
 };

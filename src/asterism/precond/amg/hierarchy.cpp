@@ -367,7 +367,7 @@ void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T>& betwe
   entries_before_ += double(A_.nnz());
   A_ = matrix_of(next, between.coarse, between.coarse);
   if (between.fewer_ranks) {
-    move_to(*between.fewer_ranks);
+    move_to(*(keep_ && !again_ ? new_ones_.back() : between).fewer_ranks);  // the one that stays
     next = rows_of<T>(A_);
   }
   if (again_) near_null_space_ = between.near_null_space;
@@ -379,10 +379,10 @@ void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T>& betwe
 
 /// The coarse level, as the products made it.
 template <class T>
-void HierarchySetUp<T>::move_to(FewerRanks const& fewer) {
+void HierarchySetUp<T>::move_to(FewerRanks& fewer) {
   static int const event = profile::event("AMGFewerRanks");
   profile::Scope const scope(event);
-  A_ = fewer.matrix(A_);
+  A_ = fewer.matrix(A_, keep_);
   if (again_) return;  // nothing is coarsened any more
   auto const rows = fewer.to().local_size();
   if (options_.type == AmgType::aggregation) {

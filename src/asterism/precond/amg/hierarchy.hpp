@@ -97,7 +97,7 @@ class HierarchySetUp {
   void store_transfers(Interpolation<T>& between, GridLevel& level);
   void store_operator(GridLevel& level);
   void go_to_coarse_level(Rows<T> next, Interpolation<T>& between);
-  void move_to(FewerRanks const& fewer);
+  void move_to(FewerRanks& fewer);
   void at(double part);
   LevelPrecision const& precision() const { return precisions_.at(level_); }
   void count(std::size_t bytes);

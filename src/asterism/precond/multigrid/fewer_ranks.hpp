@@ -17,8 +17,8 @@ class FewerRanks {
   static std::optional<FewerRanks> of(Layout const& level, std::int64_t rows_per_rank);
   /// Where the rows are afterwards.
   Layout const& to() const { return move_.to(); }
-  /// Of the level, moved. Collective.
-  Matrix matrix(Matrix const& A) const { return move_.matrix(A); }
+  /// Of the level, moved. keep: what is faster at the next matrix of this pattern. Collective.
+  Matrix matrix(Matrix const& A, bool keep) { return keep ? move_.matrix(A, plan_) : move_.matrix(A); }
   /// k items for each of my rows, moved: `to` has room for those of my new ones. Collective.
   template <class T>
   void items(T const* from, T* to, std::int64_t k) const {
@@ -32,6 +32,7 @@ class FewerRanks {
  private:
   FewerRanks(Layout const& level, std::vector<std::int64_t> const& owners) : move_(level, owners), forest_(move_.forest()) {}
   la::Redistribution move_;
+  std::optional<la::Submatrix> plan_;
   comm::QueuedForest forest_;
 };
 
