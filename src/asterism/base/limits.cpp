@@ -16,7 +16,8 @@ std::int64_t limit(char const* variable, std::int64_t usual = std::numeric_limit
 
 Limits const& limits() {
   static Limits const l{limit("ASTERISM_TEST_NARROW_INDEX"), limit("ASTERISM_TEST_LOCAL_INDEX"), limit("ASTERISM_TEST_MPI_COUNT"),
-                        limit("ASTERISM_TEST_GATHER_RANKS", 64)};
+                        limit("ASTERISM_TEST_GATHER_RANKS", 64),
+                        limit("ASTERISM_TEST_CORE_CACHE", std::numeric_limits<std::int64_t>::max())};
   return l;
 }
 

@@ -55,7 +55,10 @@ std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
 
 }  // namespace
 
-i64 rows_at_once(i64 bytes_of_row) { return std::max<i64>(1, device::host::core_cache_bytes() / 3 / std::max<i64>(1, bytes_of_row)); }
+i64 rows_at_once(i64 bytes_of_row) {
+  i64 const cache = std::min<i64>(device::host::core_cache_bytes(), i64(3) << 19);  // more rows than a second cache holds are slower
+  return std::max<i64>(1, cache / 3 / std::max<i64>(1, bytes_of_row));
+}
 
 BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<int> const& brick,
                          std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport,

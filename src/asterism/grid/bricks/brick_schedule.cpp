@@ -55,7 +55,7 @@ Column column_of(BrickDomain const& domain, bool along_planes, i64 rows, i64 col
   i64 const planes = domain.brick()[0], room = device::host::core_cache_bytes() / 7 * 4;
   if (along_planes) c.slices = planes / planes_at_once(planes, least_planes, bytes_of_vector / planes);
   // of bricks of 4 KB, slices alone share few of the sets of a cache: whole bricks where it holds enough of them
-  if (room / (bytes_of_vector * (vectors * (stages + 2) + held * 3)) >= 64) c.slices = 1;
+  if (room / (bytes_of_vector * (vectors * (stages + 2) + held * 3)) >= 40) c.slices = 1;
   // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
   i64 const bytes_of_column = bytes_of_vector / c.slices * (vectors * (stages + 2) + held * (2 * c.slices + 1));
   i64 const across = std::max<i64>(4, room / bytes_of_column);
