@@ -77,6 +77,9 @@ function(asterism_library name arch)
     target_compile_options(${name}_kernels PRIVATE -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fopenmp-simd
       $<$<BOOL:${CAN_FUSE_ALIKE}>:--param=avoid-fma-max-bits=0>)
   endif()
+  if(FEWER_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the files of a unity for headers
+    target_compile_options(${name}_kernels PRIVATE -Wno-subobject-linkage)
+  endif()
   add_library(${name} SHARED $<TARGET_OBJECTS:asterism_host> $<TARGET_OBJECTS:${name}_kernels>)
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic-functions ${sanitizer})
   target_link_libraries(${name} PRIVATE asterism_openblas Threads::Threads ${CMAKE_DL_LIBS})

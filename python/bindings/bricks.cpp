@@ -205,9 +205,14 @@ void bind_bricks(nb::module_& m) {
       .def("set_maker",
            [](StencilOperator& A, nb::object const& make, std::vector<int> const& reach, bool transposes) {
              A.set_maker(
-                 [held = keep(make)](StencilForm form) {
+                 [held = keep(make)](std::vector<StencilForm> const& forms) {
                    nb::gil_scoped_acquire const gil;
-                   return kernel_of(nb::cast<KernelRow>(nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_form(form))));
+                   nb::list names;
+                   for (auto const form : forms) names.append(name_of_form(form));
+                   auto const rows = nb::cast<std::vector<KernelRow>>(nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(names));
+                   std::vector<StencilKernel> kernels;
+                   for (auto const& row : rows) kernels.push_back(kernel_of(row));
+                   return kernels;
                  },
                  reach, transposes);
            })

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,70 @@ def test_a_compiler_that_fails_is_an_error_with_its_text(monkeypatch, tmp_path):
     with pytest.raises(am.InternalError, match="the disk is full"):
         st.compile(five_points(), (8, 8))
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_kernels_that_are_begun_ahead_are_compiled_at_the_same_time_and_once(monkeypatch, own_kernels):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    both, begun, right = threading.Barrier(2), [], compiler._run
+
+    def run(text, name, *rest):
+        begun.append(name)
+        if len(begun) < 3:
+            both.wait(timeout=60)  # until the other one is under way too
+        right(text, name, *rest)
+
+    monkeypatch.setattr(compiler, "_run", run)
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    sources = [st.generate(st.assign(out(i, j), c * u(i, j))) for c in (2.0, 3.0, 4.0)]
+    compiler.build_ahead(sources)
+    compiler.build_ahead(sources[:2])  # which are under way
+    assert all(st.build(s).address for s in sources)
+    assert sorted(begun) == sorted(f"{s.name}.cpp" for s in sources) and begun[2] == f"{sources[2].name}.cpp"
+    compiler.build_ahead(sources)  # which are there
+    assert len(begun) == 3 and not compiler._under_way
+
+
+def test_what_fails_ahead_is_said_when_it_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "cache"))
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho the disk is full >&2\nexit 1\n")
+    broken.chmod(0o700)
+    source = st.generate(five_points())
+    for program, error, text in (
+        (str(broken), am.InternalError, "the disk is full"),
+        ("/no/such", am.UnsupportedError, "/no/such"),
+    ):
+        monkeypatch.setenv("CXX", program)
+        compiler.build_ahead([source])
+        with pytest.raises(error, match=text):
+            st.build(source)
+
+
+def test_a_process_that_is_forked_while_a_kernel_is_compiled_does_not_wait_for_itself(tmp_path):
+    script = """
+import os, time
+from asterism import stencil as st
+from asterism.stencil import compiler
+i = st.indices(1)[0]
+u, out = st.grid("u", 1), st.grid("out", 1)
+source = st.generate(st.assign(out(i), 5 * u(i)))
+right = compiler._run
+compiler._run = lambda *given: (time.sleep(1), right(*given))
+os.sched_getaffinity = lambda process: {0, 1}
+compiler.build_ahead([source])
+while not os.listdir(os.environ["ASTERISM_STENCIL_CACHE"]):
+    time.sleep(0.01)  # the lock is not there yet
+child = os.fork()
+assert st.build(source).address
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    print("done")
+"""
+    where = {**os.environ, "ASTERISM_STENCIL_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "done\n", done
 
 
 def no_text(*given):

@@ -6,7 +6,7 @@ Input: what `am.stencil.operator` was given, checked. Output: kernels and arrays
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..base.aligned import aligned
 from ..comm.agree import agreed
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
-from ..stencil.compiler import Library, gpu_kernel
+from ..stencil.compiler import Library, build_ahead, gpu_kernel
 from ..stencil.interpreter import constant_value
 from ..stencil.kernel import callable_of
 from ..stencil.language import Constant, Grid, Operation, Value, indices, walk
@@ -25,7 +25,7 @@ from ..stencil.stencil import Stencil, assign
 from ..stencil.table import build_table
 from ..stencil.transpose import coefficients_of
 
-__all__ = ["X", "Y", "Made", "axes_of", "coefficient", "constant_terms", "form", "is_symmetric"]
+__all__ = ["X", "Y", "Made", "axes_of", "begin_forms", "coefficient", "constant_terms", "forms", "is_symmetric"]
 
 X, Y, _B, _W = -1, -2, -3, -4  # StencilKernel of the core
 
@@ -82,6 +82,12 @@ class Made:
             to[...] = values
         return out
 
+    def begin(self, stencils: Iterable[Stencil]) -> None:
+        """Begin to compile, on other cores of the first rank: `kernel` waits for what is under way."""
+        sources = [generate(s, self.target, self.brick, self.dtype) for s in stencils]
+        if self.comm.rank == 0:
+            build_ahead(sources)
+
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, scales: Sequence[str] = ()) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
 
@@ -130,11 +136,23 @@ def unused(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def form(how: Made, name: str) -> Any:
-    """Return the kernel of a fused stencil, by the name of its form in the core (StencilForm). Collective."""
+def forms(how: Made, names: Sequence[str]) -> list[Any]:
+    """Return the kernels of fused stencils, by the names of their forms in the core (StencilForm), compiled at once. Collective."""
+    fused = [_fused(how, name) for name in names]
+    how.begin(stencil for stencil, _, _ in fused)
+    return [how.kernel(stencil, roles, scales=scales) for stencil, roles, scales in fused]
+
+
+def begin_forms(how: Made, names: Sequence[str]) -> None:
+    """Begin to compile what will be asked for."""
+    how.begin(_fused(how, name)[0] for name in names)
+
+
+def _fused(how: Made, name: str) -> tuple[Stencil, dict[str, int], tuple[str, ...]]:
+    """Return a form: its stencil, the roles of its grids, and the constants that the core gives."""
     f = how.stencil.facts
     if name == "transposed":
-        return how.kernel(how.stencil.transpose(how.of, how.periodic), {f.outputs[0]: X, how.of: Y})
+        return how.stencil.transpose(how.of, how.periodic), {f.outputs[0]: X, how.of: Y}, ()
     at = indices(f.dimensions)
     taken = [*f.grids, *(n for n, _ in f.constants)]
     b, w = (Grid(unused(n, taken), f.dimensions) for n in ("b", "w"))
@@ -143,14 +161,14 @@ def form(how: Made, name: str) -> Any:
     residual = b(*at) - how.stencil.statements[0].value
     roles = {how.of: X, y.name: Y, b.name: _B, w.name: _W}
     if name == "residual":
-        return how.kernel(assign(y(*at), residual), roles)
+        return assign(y(*at), residual), roles, ()
     if name == "smooth":
-        return how.kernel(assign(y(*at), x(*at) + scale * w(*at) * residual), roles, scales=(scale.name,))
+        return assign(y(*at), x(*at) + scale * w(*at) * residual), roles, (scale.name,)
     of_colour = name.startswith("coloured")
     weight = scale + more * (sum(at[1:], at[0]) % 2) if of_colour else scale
     weight = weight / coefficients_of(how.stencil.statements, how.of)[(0,) * f.dimensions]
     value = weight * b(*at) if name.endswith("start") else x(*at) + weight * residual
-    return how.kernel(assign(y(*at), value), roles, scales=(scale.name, more.name) if of_colour else (scale.name,))
+    return assign(y(*at), value), roles, (scale.name, more.name) if of_colour else (scale.name,)
 
 
 def constant_terms(how: Made) -> dict[tuple[int, ...], complex] | None:

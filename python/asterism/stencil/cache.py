@@ -62,8 +62,11 @@ def _trust(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that no other process of the machine has. After five minutes go on without it: the content is the same."""
+def _locked(path: Path, is_made: Callable[[], bool]) -> Iterator[None]:
+    """Hold a lock that no other process of the machine has. Go on without it when the file is there, or after five minutes.
+
+    A process that was forked while a thread of its parent compiled holds the lock too, and would wait for itself.
+    """
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -75,6 +78,8 @@ def _locked(path: Path) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
+                if is_made():
+                    break
                 time.sleep(0.05)
             except OSError:  # a file system without locks
                 break
@@ -106,7 +111,7 @@ def cached(
     target, note = where / f"{key}{suffix}", where / f"{key}.size"
     if _is_whole(target, note, damaged):
         return target, False
-    with _locked(where / f"{key}.lock"):
+    with _locked(where / f"{key}.lock", lambda: _is_whole(target, note, damaged)):
         if _is_whole(target, note, damaged):
             return target, False
         with _part(where, key) as part:

@@ -13,21 +13,22 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base.cpu import cpu_name
-from ..errors import InputError, InternalError, OptionError, UnsupportedError
+from ..errors import AsterismError, InputError, InternalError, OptionError, UnsupportedError
 from .cache import cached, drop, identity
 from .emit_gpu import GPU_TARGETS
 from .passes import group
 from .sources import TARGETS, Source, generate
 from .stencil import Stencil
 
-__all__ = ["Library", "build", "compiler", "gpu_kernel"]
+__all__ = ["Library", "build", "build_ahead", "compiler", "gpu_kernel"]
 
 _FLAGS = (
     "-O2",
@@ -130,14 +131,24 @@ def build(source: Source) -> Library:
     OptionError
         For text for a GPU.
     """
+    command, key = _command_and_key(source)
+    if thread := _under_way.pop(key, None):
+        thread.join()
+    return _build(source, command, key)
+
+
+def _command_and_key(source: Source) -> tuple[list[str], str]:
     if source.target not in TARGETS:
         raise OptionError(
             f"target='{source.target}' is for GPUs, where operators run whose vectors lie there (-device cuda). On the host take one of "
             f"{', '.join(TARGETS)}."
         )
-    start = time.perf_counter()
     command = [*compiler(), *_FLAGS, *source.flags]
-    key = _key(source, *command, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
+    return command, _key(source, *command, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
+
+
+def _build(source: Source, command: list[str], key: str) -> Library:
+    start = time.perf_counter()
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
@@ -154,6 +165,36 @@ def build(source: Source) -> Library:
     path, made, handle, address = _load(key, make, source.name)
     library = _loaded[key] = Library(address, path, made, time.perf_counter() - start, handle)
     return library
+
+
+_under_way: dict[str, threading.Thread] = {}
+os.register_at_fork(after_in_child=_under_way.clear)  # it has none of its parent's threads
+
+
+def build_ahead(sources: Iterable[Source]) -> None:
+    """Begin to compile kernels that `build` will be asked for, each on another core; it waits for those. What fails here it says.
+
+    Kernels for which no core is free are left to it.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        return
+    for key, thread in list(_under_way.items()):
+        if not thread.is_alive():
+            del _under_way[key]
+    for source in sources:
+        try:
+            command, key = _command_and_key(source)
+        except (UnsupportedError, OptionError):
+            return
+        if len(_under_way) < cores and key not in _loaded and key not in _under_way:
+            thread = _under_way[key] = threading.Thread(target=_ahead, args=(source, command, key))
+            thread.start()
+
+
+def _ahead(source: Source, command: list[str], key: str) -> None:
+    with contextlib.suppress(AsterismError):
+        _build(source, command, key)
 
 
 def _load(key: str, make: Callable[[Path], None], name: str) -> tuple[Path, bool, Any, int]:

@@ -48,6 +48,7 @@ struct StencilState {
   BrickDomain domain;
   Dtype dtype = Dtype::float64;
   std::map<StencilForm, StencilKernel> kernels;
+  bool own_residual = false;  // a kernel for residuals is made when the first one is asked for
   std::vector<la::Vector> coefficients;
   device::Array zeros;  // a brick
   std::string name;

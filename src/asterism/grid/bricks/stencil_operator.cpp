@@ -55,24 +55,27 @@ void StencilOperator::add(StencilForm form, StencilKernel kernel) {
   s_->kernels[form] = std::move(kernel);
 }
 
-void StencilOperator::set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach, bool transposes) {
+void StencilOperator::set_maker(std::function<std::vector<StencilKernel>(std::vector<StencilForm> const&)> make,
+                                std::vector<int> const& reach, bool transposes) {
   ASTERISM_REQUIRE(reach.size() == std::size_t(s_->domain.dimensions()), internal, "a stencil reads along {} axes, not {}.",
                    s_->domain.dimensions(), reach.size());
-  make_kernel_ = std::move(make);
+  make_kernels_ = std::move(make);
   makes_transpose_ = transposes;
   for (std::size_t d = 0; d < reach.size(); ++d) s_->reach[3 - reach.size() + d] = reach[d];
 }
 
-void StencilOperator::need(StencilForm form) const {
-  if (has(form)) return;
-  auto kernel = make_kernel_(form);
-  check(kernel);
-  s_->kernels[form] = std::move(kernel);
+void StencilOperator::need(std::vector<StencilForm> forms) const {
+  std::erase_if(forms, [this](StencilForm form) { return has(form); });
+  if (forms.empty()) return;
+  auto made = make_kernels_(forms);
+  ASTERISM_REQUIRE(made.size() == forms.size(), internal, "{} kernels were made of a stencil, not {}", made.size(), forms.size());
+  for (auto const& kernel : made) check(kernel);
+  for (std::size_t n = 0; n < forms.size(); ++n) s_->kernels[forms[n]] = std::move(made[n]);
 }
 
 std::optional<la::Operator::Coarse> StencilOperator::coarse(la::CoarseRule const& rule) const {
   auto made = make_coarse_ ? make_coarse_(rule) : std::nullopt;
-  if (made && make_kernel_) need(StencilForm::residual);
+  if (made && make_kernels_) s_->own_residual = true;
   if (made)
     if (auto const transfer = std::dynamic_pointer_cast<BrickTransfer const>(made->P))
       made->higher = [transfer] { return transfer->by_cubics(); };
@@ -219,7 +222,7 @@ void StencilOperator::run(StencilForm form, Vector const& x, Vector& y, Vector c
 void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm::product, x, y, nullptr, nullptr); }
 
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
-  if (makes_transpose_) need(StencilForm::transposed);
+  if (makes_transpose_) need({StencilForm::transposed});
   if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
   if (!conjugate || !is_complex(dtype())) return run(StencilForm::transposed, x, y, nullptr, nullptr);
   auto conjugated = x.like();
@@ -229,6 +232,7 @@ void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate
 }
 
 void StencilOperator::residual(Vector const& b, Vector const& x, Vector& r) const {
+  if (s_->own_residual) need({StencilForm::residual});
   if (!has(StencilForm::residual)) return Operator::residual(b, x, r);
   run(StencilForm::residual, x, r, &b, nullptr);
 }

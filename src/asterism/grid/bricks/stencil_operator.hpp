@@ -53,7 +53,8 @@ class StencilOperator final : public la::Operator {
   void set_converted(std::function<std::shared_ptr<la::Operator const>(Dtype)> make) { convert_ = std::move(make); }
   /// What makes kernels of forms that multigrid asks for, and how far the stencil reads along its axes; transposes: of the transpose too.
   /// make is collective.
-  void set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach, bool transposes = false);
+  void set_maker(std::function<std::vector<StencilKernel>(std::vector<StencilForm> const&)> make, std::vector<int> const& reach,
+                 bool transposes = false);
   void set_colouring(Colouring kind) { colouring_ = kind; }
   /// bound: of the eigenvalues of D^-1 A. Whatever the padding of d, it becomes one.
   void set_diagonal(la::Vector d, std::optional<double> bound);
@@ -66,8 +67,8 @@ class StencilOperator final : public la::Operator {
 
  private:
   void check(StencilKernel const& kernel) const;
-  /// Makes that kernel, if there is none. Collective.
-  void need(StencilForm form) const;
+  /// Makes those of these kernels that are not there, together. Collective.
+  void need(std::vector<StencilForm> forms) const;
   void run(StencilForm form, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
   std::shared_ptr<StencilState> s_;  // queued work holds it
   la::Vector diagonal_;
@@ -75,7 +76,7 @@ class StencilOperator final : public la::Operator {
   bool makes_transpose_ = false;
   Colouring colouring_ = Colouring::none;
   std::function<std::optional<Coarse>(la::CoarseRule const&)> make_coarse_;
-  std::function<StencilKernel(StencilForm)> make_kernel_;
+  std::function<std::vector<StencilKernel>(std::vector<StencilForm> const&)> make_kernels_;
   std::function<std::shared_ptr<la::Operator const>(Dtype)> convert_;
 };
 

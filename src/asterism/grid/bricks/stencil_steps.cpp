@@ -278,7 +278,7 @@ std::optional<Scales> two_values(BrickDomain const& domain, Vector const& w, Vec
 }  // namespace
 
 std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::Step> const& steps, i64 at_once) const {
-  if (!make_kernel_) return nullptr;
+  if (!make_kernels_) return nullptr;
   auto const& domain = s_->domain;
   // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them; one is in any case
   for (std::size_t d = 0; d < 3; ++d)
@@ -328,12 +328,11 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
     }
   }
   auto const form = coloured ? StencilForm::coloured : StencilForm::step;
-  need(StencilForm::residual);
   if (vectors) {
-    need(StencilForm::smooth);
+    need({StencilForm::residual, StencilForm::smooth});
   } else {
     for (auto& stage : stages) stage.form = form;
-    need(form), need(start_of(form));
+    need({StencilForm::residual, form, start_of(form)});
   }
   // of all ranks, whose caches may differ
   at_once = range().comm().min(BrickSchedule::stages_at_once(domain, at_once, domain.points_of_brick() * i64(size_of(dtype())),
