@@ -1,9 +1,13 @@
 // Smoothers and cycles against dense ones that are made by the book.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "asterism/apps/gallery.hpp"
+#include "asterism/base/mixed_bits.hpp"
+#include "asterism/la/products/matrix_product.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
 #include "asterism/precond/multigrid/smoothers/colouring.hpp"
 #include "harness/bare.hpp"
@@ -368,4 +372,37 @@ TEST(Multigrid, ColoursDoNotDependOnTheRanks) {
   auto const one = la::Layout::even(world(), 1), none = la::Layout::even(world(), 0);
   EXPECT_EQ(all_colours(to_sparse(Dense::identity(1), one, one, Dtype::float64), true), std::vector<int64_t>{0});
   EXPECT_TRUE(precond::colours_of(to_sparse(Dense(0, 0), none, none, Dtype::float64), true).empty());
+}
+
+// A grid whose rows threads share, with a clique that needs more colours than a word has bits.
+TEST(Multigrid, ColoursAreThoseOfOneRowAfterTheOther) {
+  auto const grid = apps::poisson(world(), {18, 22, 20}, Dtype::float64);
+  auto const n = grid.global_rows();
+  std::vector<int64_t> i, j;
+  for (int64_t a = 0; a < 100; ++a)
+    for (int64_t b = 0; b < 100; ++b) i.push_back(70 * a), j.push_back(70 * b);
+  bool const mine = world().rank() == 0;
+  std::vector<double> const ones(i.size(), 1.0);
+  auto const none = std::span<int64_t const>();
+  auto const clique = la::Matrix::from_coo<int64_t>(grid.range(), grid.range(), Dtype::float64, mine ? std::span<int64_t const>(i) : none,
+                                                    mine ? std::span<int64_t const>(j) : none, ones.data());
+  auto const A = la::sum(1.0, grid, 1.0, clique);
+  auto const here = precond::colours_of(A, true), without_symmetry = precond::colours_of(A, false);
+  EXPECT_EQ(here, without_symmetry);
+  // the colour of each row, after those of the rows before it, by way of one rank
+  auto const rows = A.to_rows();
+  std::vector<int64_t> got(std::size_t(n), 0);
+  for (std::size_t r = 0; r < here.size(); ++r) got[std::size_t(A.range().begin()) + r] = here[r];
+  world().sum(std::span<int64_t>(got));
+  auto const hash = [](int64_t row) { return mixed_bits(std::uint64_t(row) + 0x9e3779b97f4a7c15u); };
+  for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
+    auto const row = A.range().begin() + int64_t(r);
+    std::set<int64_t> taken;
+    for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p)
+      if (auto const c = rows.columns[std::size_t(p)]; hash(c) < hash(row)) taken.insert(got[std::size_t(c)]);
+    int64_t least = 0;
+    while (taken.contains(least)) ++least;
+    ASSERT_EQ(got[std::size_t(row)], least) << row;
+  }
+  EXPECT_GE(*std::max_element(got.begin(), got.end()), 99);
 }

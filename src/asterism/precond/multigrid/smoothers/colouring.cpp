@@ -1,84 +1,136 @@
 #include "asterism/precond/multigrid/smoothers/colouring.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <numeric>
 
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/cancellation.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/la/products/matrix_product.hpp"
 
 namespace asterism::precond {
 namespace {
 
+/// Who is coloured first: the smaller one. No two rows have the same.
 std::uint64_t hashed(std::int64_t i) { return mixed_bits(std::uint64_t(i) + 0x9e3779b97f4a7c15u); }
-/// Who is coloured first; no two rows are equal.
-bool comes_before(std::int64_t i, std::int64_t j) { return std::pair(hashed(i), i) < std::pair(hashed(j), j); }
 
-/// The entries of a matrix as neighbours, and what is known of the colours of other ranks' rows.
-struct Neighbours {
-  la::Matrix A;
-  std::vector<std::int32_t> ghost;
-  explicit Neighbours(la::Matrix of) : A(std::move(of)), ghost(A.ghosts().size(), -1) {}
-  void exchange(std::vector<std::int32_t>& colours) {
-    if (A.comm().size() > 1) A.halo().bcast(colours.data(), ghost.data());
+/// Colours that neighbours have.
+class Taken {
+ public:
+  void clear() { std::fill(words_.begin(), words_.end(), 0); }
+  void add(std::int32_t colour) {
+    auto const word = std::size_t(colour) / 64;
+    if (word >= words_.size()) words_.resize(word + 1, 0);
+    words_[word] |= std::uint64_t(1) << (colour % 64);
   }
-  /// f(global index, colour) for each neighbour of my row i but itself.
-  template <class F>
-  void each(std::int64_t i, std::vector<std::int32_t> const& colours, F const& f) const {
-    auto const with = [&](la::Csr const& block, auto const& take) {
-      auto const ptr = block.row_offsets();
-      auto const col = block.column_indices();
-      for (auto p = ptr[std::size_t(i)]; p < ptr[std::size_t(i) + 1]; ++p) take(col[std::size_t(p)]);
-    };
-    with(A.diagonal_block(), [&](std::int32_t c) {
-      if (c != i) f(A.range().begin() + c, colours[std::size_t(c)]);
+  std::int32_t first_free() const {
+    for (std::size_t w = 0; w < words_.size(); ++w)
+      if (~words_[w] != 0) return std::int32_t(64 * w) + std::countr_one(words_[w]);
+    return std::int32_t(64 * words_.size());
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// Rows of a matrix and their neighbours: its entries, and those of its transpose if there is one.
+class Colouring {
+ public:
+  Colouring(la::Matrix const& A, la::Matrix const& transposed)
+      : sides_{A, transposed}, begin_(A.range().begin()), colours_(std::size_t(A.range().local_size()), -1) {
+    for (std::size_t s = 0; s < 2; ++s)
+      if (sides_[s]) of_ghosts_[s].assign(sides_[s].ghosts().size(), -1);
+  }
+
+  /// The open rows that wait for others, after those that could be coloured have been. Rows are looked at in any order: the colour of one
+  /// depends on those before it alone, and it waits for them.
+  std::vector<std::int32_t> round(std::vector<std::int32_t> const& open) {
+    std::mutex mutex;
+    std::map<std::int64_t, std::vector<std::int32_t>> waiting;  // of each piece
+    device::Executor executor;
+    device::parallel_ranges(executor, std::int64_t(open.size()), [&](std::int64_t first, std::int64_t last) {
+      std::vector<std::int32_t> wait;
+      Taken taken;
+      for (auto n = first; n < last; ++n) {
+        auto const row = open[std::size_t(n)];
+        if (!colour(row, taken)) wait.push_back(row);
+      }
+      std::lock_guard const lock(mutex);
+      waiting[first] = std::move(wait);
     });
-    with(A.coupling_block(), [&](std::int32_t c) { f(A.ghosts()[std::size_t(c)], ghost[std::size_t(c)]); });
+    std::vector<std::int32_t> out;
+    for (auto const& [first, rows] : waiting) out.insert(out.end(), rows.begin(), rows.end());
+    return out;
   }
+  /// Of other ranks' rows.
+  void exchange() {
+    for (std::size_t s = 0; s < 2; ++s)
+      if (sides_[s] && sides_[s].comm().size() > 1) sides_[s].halo().bcast(colours_.data(), of_ghosts_[s].data());
+  }
+  std::vector<std::int32_t> const& colours() const { return colours_; }
+
+ private:
+  /// Whether all neighbours before it have their colours.
+  bool colour(std::int32_t row, Taken& taken) {
+    auto const mine = hashed(begin_ + row);
+    taken.clear();
+    auto const take = [&](std::int64_t other, std::int32_t c) {
+      if (hashed(other) >= mine) return true;  // it comes later, or is this row
+      if (c >= 0) taken.add(c);
+      return c >= 0;
+    };
+    for (std::size_t s = 0; s < 2; ++s) {
+      auto const& A = sides_[s];
+      if (!A) continue;
+      auto const each = [row](la::Csr const& block, auto const& f) {
+        auto const ptr = block.row_offsets();
+        auto const col = block.column_indices();
+        for (auto p = ptr[std::size_t(row)]; p < ptr[std::size_t(row) + 1]; ++p)
+          if (!f(col[std::size_t(p)])) return false;
+        return true;
+      };
+      auto const own = [&](std::int32_t c) {  // other threads colour rows
+        return take(begin_ + c, std::atomic_ref(colours_[std::size_t(c)]).load(std::memory_order_relaxed));
+      };
+      auto const ghost = [&](std::int32_t c) { return take(A.ghosts()[std::size_t(c)], of_ghosts_[s][std::size_t(c)]); };
+      if (!each(A.diagonal_block(), own) || !each(A.coupling_block(), ghost)) return false;
+    }
+    std::atomic_ref(colours_[std::size_t(row)]).store(taken.first_free(), std::memory_order_relaxed);
+    return true;
+  }
+
+  std::array<la::Matrix, 2> sides_;
+  std::int64_t begin_;
+  std::vector<std::int32_t> colours_;
+  std::array<std::vector<std::int32_t>, 2> of_ghosts_;
 };
 
 }  // namespace
 
+// In the order of the hashes, greedily: Jones and Plassmann (1993).
 std::vector<std::int32_t> colours_of(la::Matrix const& A, bool symmetric) {
-  auto const n = A.range().local_size(), begin = A.range().begin();
-  std::vector<Neighbours> sides;
-  sides.emplace_back(A);
-  if (!symmetric) sides.emplace_back(la::transposed(A, false));
   Progress progress(format("colours of {} rows", A.global_rows()), double(std::max<std::int64_t>(A.global_rows(), 1)));
   comm::Cancellation cancel(A.comm(), progress);
-  std::vector<std::int32_t> colours(std::size_t(n), -1);
-  // my rows in that order: what a row waits for on this rank is coloured in the same round
-  std::vector<std::int32_t> open(std::size_t(n), 0);
-  for (std::int64_t i = 0; i < n; ++i) open[std::size_t(i)] = std::int32_t(i);
-  std::sort(open.begin(), open.end(), [&](auto i, auto j) { return comes_before(begin + i, begin + j); });
-  std::vector<char> taken;
+  Colouring colouring(A, symmetric ? la::Matrix() : la::transposed(A, false));
+  std::vector<std::int32_t> open(std::size_t(A.range().local_size()));
+  std::iota(open.begin(), open.end(), 0);
   for (std::int64_t left = A.global_rows(); left > 0;) {
-    std::vector<std::int32_t> wait;
-    for (auto const i : open) {
-      std::fill(taken.begin(), taken.end(), 0);
-      bool ready = true;
-      for (auto const& side : sides)
-        side.each(i, colours, [&](std::int64_t j, std::int32_t colour) {
-          if (!comes_before(j, begin + i)) return;
-          if (colour < 0) {
-            ready = false;
-            return;
-          }
-          if (std::size_t(colour) >= taken.size()) taken.resize(std::size_t(colour) + 1, 0);
-          taken[std::size_t(colour)] = 1;
-        });
-      if (ready) colours[std::size_t(i)] = std::int32_t(std::find(taken.begin(), taken.end(), 0) - taken.begin());
-      else wait.push_back(i);
+    for (std::size_t before = open.size() + 1; open.size() < before;) {
+      before = open.size();
+      open = colouring.round(open);
     }
-    open = std::move(wait);
-    for (auto& side : sides) side.exchange(colours);
+    colouring.exchange();
     left = A.comm().sum(std::int64_t(open.size()));
     cancel.at(double(A.global_rows() - left));
     cancel.throw_if_requested();
   }
-  return colours;
+  return colouring.colours();
 }
 
 }  // namespace asterism::precond

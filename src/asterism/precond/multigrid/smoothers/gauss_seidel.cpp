@@ -1,8 +1,10 @@
 // Gauss-Seidel in place, by colours over all ranks or by each rank's rows: Saad (2003), section 12.4; Baker, Falgout, Kolev, Yang (2011).
 #include <algorithm>
+#include <limits>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/forest/queued_forest.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/la/products/matrix_product.hpp"
 #include "asterism/precond/levels.hpp"
 #include "asterism/precond/multigrid/smoother.hpp"
@@ -69,47 +71,54 @@ class GaussSeidel final : public Smoother {
     auto starts = std::make_shared<std::vector<std::int64_t>>(std::size_t(stages_) + 1, 0);
     for (auto const s : stage_of) ++(*starts)[std::size_t(s) + 1];
     for (std::size_t s = 0; s < std::size_t(stages_); ++s) (*starts)[s + 1] += (*starts)[s];
-    std::vector<std::int32_t> rows(std::size_t(n), 0), columns;
+    std::vector<std::int32_t> rows(std::size_t(n), 0);
     auto next = *starts;
     for (std::int64_t i = 0; i < n; ++i) rows[std::size_t(next[std::size_t(stage_of[std::size_t(i)])]++)] = std::int32_t(i);
+    auto const own_ptr = own.row_offsets(), ptr_of_others = others.row_offsets();
     std::vector<std::int64_t> offsets(1, 0);
-    columns.reserve(std::size_t(A.local_nnz()));
-    values_ = la::Array(std::size_t(A.local_nnz()) * size_of(A.dtype()));
+    offsets.reserve(std::size_t(n) + 1);
+    for (auto const i : rows) {
+      auto const r = std::size_t(i);
+      offsets.push_back(offsets.back() + own_ptr[r + 1] - own_ptr[r] + ptr_of_others[r + 1] - ptr_of_others[r]);
+    }
+    auto const entries = std::size_t(A.local_nnz());
+    columns_ = la::Array(entries * sizeof(std::int32_t));
+    values_ = la::Array(entries * size_of(A.dtype()));
     inverse_ = A.diagonal();
+    // ghosts before it are of ranks before this one
+    auto const below = std::int32_t(std::lower_bound(A.ghosts().begin(), A.ghosts().end(), A.range().begin()) - A.ghosts().begin());
     with_dtype(A.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      auto* const to = values_.as<T>();
-      auto const inverse = inverse_.host<T>();
-      for (auto const i : rows) {
-        // in the order of global columns: the bits of sums do not depend on the ranks
-        auto const take = [&](la::Csr const& block, std::int32_t first, auto const& wanted) {
-          auto const ptr = block.row_offsets();
-          auto const col = block.column_indices();
-          auto const val = block.entries<T>();
-          for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p) {
-            if (!wanted(col[p])) continue;
-            to[columns.size()] = val[p];
-            columns.push_back(first + col[p]);
-          }
-        };
-        auto const is_below = [&](std::int32_t ghost) { return A.ghosts()[std::size_t(ghost)] < A.range().begin(); };
-        take(others, std::int32_t(n), is_below);
-        take(own, 0, [](std::int32_t) { return true; });
-        take(others, std::int32_t(n), [&](std::int32_t ghost) { return !is_below(ghost); });
-        real_t<T> coupled = 0;
-        for (auto p = std::size_t(offsets.back()); p < columns.size(); ++p)
-          if (columns[p] >= n) coupled += magnitude(to[p]);
-        offsets.push_back(std::int64_t(columns.size()));
-        // along the diagonal's own direction, so that the sum is as far from zero as can be
-        auto& d = inverse[std::size_t(i)];
-        if (order_ == SweepOrder::ranks && magnitude(d) > 0) d += d * T(coupled / magnitude(d));
-      }
+      device::Executor executor;
+      device::parallel_for(
+          executor, n,
+          [&, values = values_.as<T>(), columns = columns_.as<std::int32_t>(), inverse = inverse_.host<T>().data()](std::int64_t place) {
+            auto const i = std::size_t(rows[std::size_t(place)]);
+            auto at = offsets[std::size_t(place)];
+            real_t<T> coupled = 0;
+            auto const val = own.entries<T>(), val_of_others = others.entries<T>();
+            auto const col = own.column_indices(), col_of_others = others.column_indices();
+            // in the order of global columns: the bits of sums do not depend on the ranks
+            auto q = ptr_of_others[i];
+            auto const take_ghosts = [&](std::int32_t end) {
+              for (; q < ptr_of_others[i + 1] && col_of_others[std::size_t(q)] < end; ++q, ++at) {
+                columns[at] = std::int32_t(n) + col_of_others[std::size_t(q)];
+                values[at] = val_of_others[std::size_t(q)];
+                coupled += magnitude(values[at]);
+              }
+            };
+            take_ghosts(below);
+            for (auto p = own_ptr[i]; p < own_ptr[i + 1]; ++p, ++at) columns[at] = col[std::size_t(p)], values[at] = val[std::size_t(p)];
+            take_ghosts(std::numeric_limits<std::int32_t>::max());
+            // along the diagonal's own direction, so that the sum is as far from zero as can be
+            auto& d = inverse[i];
+            if (order_ == SweepOrder::ranks && magnitude(d) > 0) d += d * T(coupled / magnitude(d));
+          });
     });
     invert_entries(inverse_, "gauss-seidel", true);
     starts_ = std::move(starts);
     rows_ = la::Array::of(std::span<std::int32_t const>(rows));
     offsets_ = la::Array::of(std::span<std::int64_t const>(offsets));
-    columns_ = la::Array::of(std::span<std::int32_t const>(columns));
     ghosts_ = std::int64_t(A.ghosts().size());
     if (A.comm().size() > 1) halo_ = comm::QueuedForest(A.halo());
   }
