@@ -37,7 +37,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # files of a room together: their helpers in anonymous namespaces have names of their own
   foreach(room apps base comm comm/communicator comm/forest comm/gpu comm/mpi comm/node comm/transport device device/host
-      direct/symbolic direct/multifrontal direct/distributed direct/foreign direct/triangular direct/triangular/gpu direct/triangular/model grid grid/bricks krylov krylov/methods la
+      direct/symbolic direct/multifrontal direct/distributed direct/foreign direct/triangular direct/triangular/gpu direct/triangular/model grid grid/bricks krylov krylov/methods la la/assembly
       la/formats la/formats/csr la/ordering la/products la/vectors precond precond/amg precond/amg/coarsening precond/direct precond/incomplete
       precond/multigrid precond/multigrid/smoothers solve)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)

@@ -1,7 +1,7 @@
-#include "asterism/la/assembly.hpp"
+#include "asterism/la/assembly/assembly.hpp"
 
-#include "asterism/la/builder.hpp"
-#include "asterism/la/vector_assembly.hpp"
+#include "asterism/la/assembly/builder.hpp"
+#include "asterism/la/assembly/vector_assembly.hpp"
 #include "bindings.hpp"
 #include "queue_vector.hpp"
 

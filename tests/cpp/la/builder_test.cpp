@@ -1,11 +1,11 @@
-#include "asterism/la/builder.hpp"
+#include "asterism/la/assembly/builder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "asterism/la/vector_assembly.hpp"
+#include "asterism/la/assembly/vector_assembly.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;

@@ -9,7 +9,7 @@
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/shared_array.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/la/assembly.hpp"
+#include "asterism/la/assembly/assembly.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "harness/world.hpp"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "asterism/la/entries.hpp"
+#include "asterism/la/assembly/entries.hpp"
 #include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::la {

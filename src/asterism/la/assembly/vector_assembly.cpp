@@ -1,11 +1,11 @@
-#include "asterism/la/vector_assembly.hpp"
+#include "asterism/la/assembly/vector_assembly.hpp"
 
 #include <array>
 #include <vector>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
-#include "asterism/la/entry_sums.hpp"
+#include "asterism/la/assembly/entry_sums.hpp"
 
 namespace asterism::la {
 

@@ -1,4 +1,4 @@
-#include "asterism/la/ascending_rows.kernels.hpp"
+#include "asterism/la/assembly/ascending_rows.kernels.hpp"
 
 #include <algorithm>
 #include <bit>

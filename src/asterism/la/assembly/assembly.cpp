@@ -1,11 +1,11 @@
-#include "asterism/la/assembly.hpp"
+#include "asterism/la/assembly/assembly.hpp"
 
 #include <array>
 #include <mutex>
 #include <vector>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/la/entry_sums.hpp"
+#include "asterism/la/assembly/entry_sums.hpp"
 
 namespace asterism::la {
 

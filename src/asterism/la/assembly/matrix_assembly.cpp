@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/la/ascending_rows.kernels.hpp"
-#include "asterism/la/assembly.hpp"
+#include "asterism/la/assembly/ascending_rows.kernels.hpp"
+#include "asterism/la/assembly/assembly.hpp"
 
 namespace asterism::la {
 

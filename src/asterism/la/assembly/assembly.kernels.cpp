@@ -1,4 +1,4 @@
-#include "asterism/la/assembly.kernels.hpp"
+#include "asterism/la/assembly/assembly.kernels.hpp"
 
 #include "asterism/base/dtype.hpp"
 

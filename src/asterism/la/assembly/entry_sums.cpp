@@ -1,4 +1,4 @@
-#include "asterism/la/entry_sums.hpp"
+#include "asterism/la/assembly/entry_sums.hpp"
 
 #include "asterism/base/limits.hpp"
 

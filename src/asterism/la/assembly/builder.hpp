@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/la/assembly.hpp"
+#include "asterism/la/assembly/assembly.hpp"
 
 namespace asterism::la {
 

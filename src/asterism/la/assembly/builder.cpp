@@ -1,4 +1,4 @@
-#include "asterism/la/builder.hpp"
+#include "asterism/la/assembly/builder.hpp"
 
 #include <algorithm>
 #include <cstring>

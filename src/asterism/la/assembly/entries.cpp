@@ -1,4 +1,4 @@
-#include "asterism/la/entries.hpp"
+#include "asterism/la/assembly/entries.hpp"
 
 #include <algorithm>
 

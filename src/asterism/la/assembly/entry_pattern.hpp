@@ -8,7 +8,7 @@
 
 #include "asterism/base/limits.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/la/entries.hpp"
+#include "asterism/la/assembly/entries.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::la {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "asterism/comm/forest/queued_forest.hpp"
-#include "asterism/la/assembly.kernels.hpp"
-#include "asterism/la/entry_pattern.hpp"
+#include "asterism/la/assembly/assembly.kernels.hpp"
+#include "asterism/la/assembly/entry_pattern.hpp"
 #include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::la {
