@@ -189,7 +189,7 @@ GlobalRows Matrix::to_rows() const {
 Matrix Matrix::converted(Dtype dtype) const {
   if (dtype == data_->dtype) return *this;
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   m.data_->dtype = dtype;
   m.data_->half = nullptr;
   m.data_->values_at = device::Memory::host;
@@ -201,7 +201,7 @@ Matrix Matrix::converted(Dtype dtype) const {
 
 Matrix Matrix::rounded_to_bfloat16() const {
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   m.data_->half = nullptr;
   m.data_->values_at = device::Memory::host;
   m.data_->diagonal = la::rounded_to_bfloat16(data_->block());
@@ -245,7 +245,7 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
 
 Matrix Matrix::with_block_values(Dtype dtype, Array const& diagonal, Array const& coupling, device::Memory made_at) const {
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   auto& d = *m.data_;
   static_cast<Products&>(d) = {};
   d.half = nullptr;
@@ -270,7 +270,7 @@ Matrix Matrix::symmetric(SymmetricHalf::Kind kind) const {
   if (data_->half && data_->half->kind() == kind) return *this;
   data_->settle();
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   static_cast<Products&>(*m.data_) = {};
   m.data_->values_at = device::Memory::host;
   comm::agree(comm(), [&] {
@@ -285,7 +285,7 @@ Matrix Matrix::symmetric(SymmetricHalf::Kind kind) const {
 Matrix Matrix::general() const {
   if (!data_->half) return *this;
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   static_cast<Products&>(*m.data_) = {};
   if (!m.data_->diagonal.offsets) m.data_->diagonal = data_->half->expanded();
   m.data_->half = nullptr;
@@ -296,7 +296,7 @@ std::shared_ptr<SymmetricHalf const> const& Matrix::half() const { return data_-
 
 Matrix Matrix::shared() const {
   Matrix m;
-  m.data_ = std::make_shared<Data>(*data_);
+  m.data_ = data_->copy();
   return m;
 }
 
@@ -336,7 +336,7 @@ Matrix Matrix::for_products(Dtype dtype, bool adds) const {
     return m;
   }
   Matrix m;
-  m.data_ = std::make_shared<Data>(from);
+  m.data_ = from.copy();
   auto& d = *m.data_;
   static_cast<Products&>(d) = {};
   d.dtype = dtype;

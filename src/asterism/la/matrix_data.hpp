@@ -54,10 +54,14 @@ struct Matrix::Data : Matrix::Products {
   void settle() const {
     for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
   }
+  /// While another thread may be making the rows.
+  std::shared_ptr<Data> copy() const {
+    std::lock_guard const lock(rows_mutex());
+    return std::make_shared<Data>(*this);
+  }
   void make_rows() {
     if (!half) return;
-    static std::mutex mutex;
-    std::lock_guard const lock(mutex);
+    std::lock_guard const lock(rows_mutex());
     if (diagonal.offsets) return;
     diagonal = half->expanded();
     log::info("rows of a symmetric matrix are made: {} bytes",
@@ -87,6 +91,10 @@ struct Matrix::Data : Matrix::Products {
   }
 
  private:
+  static std::mutex& rows_mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
   Product const& stored(Lazy<Product>& product, std::shared_ptr<CsrFormat const>& pattern, Writes writes) {
     return product.made_by([&] {
       ASTERISM_ASSERT(!product_only);  // its rows are gone
