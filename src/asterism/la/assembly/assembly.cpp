@@ -1,6 +1,7 @@
 #include "asterism/la/assembly/assembly.hpp"
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -105,6 +106,7 @@ Array Assembly::Plan::values_for(Queue const& queue, int block, std::size_t byte
   std::erase_if(all, [&](Made const& m) { return m.memory != queue.memory() || m.values.bytes() != bytes; });
   for (auto& m : all)
     if (m.values.buffer().use_count() == 1) {
+      std::atomic_thread_fence(std::memory_order_acquire);  // what the last one who had it did
       m.values.discard();
       return m.values;
     }
