@@ -1,6 +1,9 @@
 """Several smoothing steps at once, in one pass over memory and for one exchange: the same iterates as one after the other."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,18 @@ def weights(L, kind, steps):
     if kind == "any":
         w = w * (1 + 0.3 * np.random.default_rng(5).random(L.grid_shape))
     return [w[L.owned]] * steps
+
+
+def test_steps_in_columns_as_thick_as_the_caches_of_this_machine_hold():
+    script = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_gmg_steps import made, steps_agree
+steps_agree(made(140, 3, "nodes", brick=8), "one", 3, 8, False)
+print("done")
+"""
+    environment = {n: v for n, v in os.environ.items() if n != "ASTERISM_TEST_CORE_CACHE"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.stdout == "done\n", done
 
 
 def steps_agree(L, kind, steps, at_once, fresh):

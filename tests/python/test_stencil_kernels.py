@@ -217,8 +217,22 @@ def test_what_fails_ahead_is_said_when_it_is_asked_for(monkeypatch, tmp_path):
             st.build(source)
 
 
-def test_a_process_that_is_forked_while_a_kernel_is_compiled_does_not_wait_for_itself(tmp_path):
-    script = """
+def test_without_threads_nothing_is_begun_ahead(monkeypatch, own_kernels):
+    def fails(*given, **named):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    source = st.generate(five_points())
+    compiler.build_ahead([source])
+    assert not compiler._under_way and st.build(source).compiled
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_process_that_is_forked_while_a_kernel_is_compiled_does_not_wait_for_itself(fails, tmp_path):
+    script = (
+        f"fails = {fails}"
+        + """
 import os, time
 from asterism import stencil as st
 from asterism.stencil import compiler
@@ -226,17 +240,26 @@ i = st.indices(1)[0]
 u, out = st.grid("u", 1), st.grid("out", 1)
 source = st.generate(st.assign(out(i), 5 * u(i)))
 right = compiler._run
-compiler._run = lambda *given: (time.sleep(1), right(*given))
+def run(*given):
+    time.sleep(1)
+    if fails and os.getpid() == parent:
+        raise compiler.InternalError("the disk is full")
+    right(*given)
+parent, compiler._run = os.getpid(), run
 os.sched_getaffinity = lambda process: {0, 1}
 compiler.build_ahead([source])
 while not os.listdir(os.environ["ASTERISM_STENCIL_CACHE"]):
     time.sleep(0.01)  # the lock is not there yet
 child = os.fork()
-assert st.build(source).address
+try:
+    assert st.build(source).address
+except compiler.InternalError as e:
+    assert fails and child and "full" in str(e)
 if child:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     print("done")
 """
+    )
     where = {**os.environ, "ASTERISM_STENCIL_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True, timeout=120)
     assert done.stdout == "done\n", done

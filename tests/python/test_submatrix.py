@@ -104,14 +104,14 @@ def test_what_is_not_taken_may_change(on_ranks):
     script = """
 S = am.gallery.poisson((5, 4)).to_scipy().tolil()
 A = am.Matrix.from_scipy(S.tocsr(), comm, distribute=True)
-part = am.Submatrix(A, [19, 18] if rank == 0 else [], [17] if rank == 0 else [18] if rank == 1 else [])
-S[0, 13], S[18, 18] = 5.0, 7.0  # an entry more far from the rows that are taken, a new value in them
+part = am.Submatrix(A, [19, 18] if rank == 0 else [], [17, 18] if size == 1 else [17] if rank == 0 else [18] if rank == 1 else [])
+S[0, 13], S[18, 18] = 5.0, 7.0  # an entry more before the rows that are taken, a new value in them
 B = part.update(am.Matrix.from_scipy(S.tocsr(), comm, distribute=True))
 got = np.vstack(comm.allgather(B.to_scipy().toarray()))
 assert np.array_equal(got, S.toarray()[[19, 18]][:, [17, 18]]), got
 print("done", flush=True)
 """
-    for n in (2, 3):
+    for n in (1, 2, 3):
         assert on_ranks(n, script).count("done") == n
 
 

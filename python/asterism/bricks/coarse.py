@@ -16,7 +16,7 @@ from .. import _core
 from ..base.aligned import aligned
 from ..errors import InputError
 from . import galerkin
-from .making import Made, coefficient, constant_terms
+from .making import Made, begin_forms, coefficient, constant_terms
 
 __all__ = ["coarse_level", "ends_of"]
 
@@ -67,6 +67,7 @@ def _discretised_again(
             "-pc_gmg_galerkin none discretises the stencil again with twice the spacing, and none of its constants is known to be the "
             "spacing. Write the stencil with a constant 'h', name it with spacing= of am.stencil.operator, or leave the option out."
         )
+    begin_forms(how, ["residual"])  # of a level that is not the last one
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
@@ -105,6 +106,7 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     coarse = _core.BrickTransfer.coarsened(domain, how.centring, True, reaches, rows_per_rank)
     if coarse is None:
         return None
+    begin_forms(how, ["residual"])
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     linear_P = P if how.centring == linear else _core.BrickTransfer(domain, coarse, linear, how.dtype, ends)
     linear_R = _core.BrickRestriction(linear_P)

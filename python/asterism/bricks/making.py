@@ -82,11 +82,11 @@ class Made:
             to[...] = values
         return out
 
-    def begin(self, stencils: Iterable[Stencil]) -> None:
-        """Begin to compile, on other cores of the first rank: `kernel` waits for what is under way."""
+    def begin(self, stencils: Iterable[Stencil], busy: int) -> None:
+        """Begin to compile on the first rank, if it has so many cores more: `kernel` waits for what is under way."""
         sources = [generate(s, self.target, self.brick, self.dtype) for s in stencils]
         if self.comm.rank == 0:
-            build_ahead(sources)
+            build_ahead(sources, busy)
 
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, scales: Sequence[str] = ()) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
@@ -139,13 +139,13 @@ def unused(name: str, taken: Sequence[str]) -> str:
 def forms(how: Made, names: Sequence[str]) -> list[Any]:
     """Return the kernels of fused stencils, by the names of their forms in the core (StencilForm), compiled at once. Collective."""
     fused = [_fused(how, name) for name in names]
-    how.begin(stencil for stencil, _, _ in fused)
+    how.begin((stencil for stencil, _, _ in fused), 0)
     return [how.kernel(stencil, roles, scales=scales) for stencil, roles, scales in fused]
 
 
 def begin_forms(how: Made, names: Sequence[str]) -> None:
-    """Begin to compile what will be asked for."""
-    how.begin(_fused(how, name)[0] for name in names)
+    """Begin to compile what will be asked for, beside what is done until then. All ranks."""
+    how.begin((_fused(how, name)[0] for name in names), 1)
 
 
 def _fused(how: Made, name: str) -> tuple[Stencil, dict[str, int], tuple[str, ...]]:

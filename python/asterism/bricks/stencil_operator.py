@@ -24,7 +24,7 @@ from ..stencil.reach import bricks_away
 from ..stencil.stencil import Stencil
 from .coarse import coarse_level
 from .diagonal import tell_diagonal, tell_diagonal_of_product
-from .making import Made, X, Y, axes_of, begin_forms, coefficient, forms, is_symmetric
+from .making import Made, X, Y, axes_of, coefficient, forms, is_symmetric
 
 __all__ = ["StencilOperator", "make", "operator"]
 
@@ -249,7 +249,6 @@ def make(how: Made, domain: Any) -> StencilOperator:
 
     # A holds this function, which must not hold A
     def coarse(A: Any, by: str, rows_per_rank: int, paired: bool) -> Any:
-        begin_forms(how, ["residual"])  # which is asked for if there is a coarser level
         found = coarse_level(make, how, A, domain, by, rows_per_rank, paired)
         return found and (found[0]._h, *found[1:])
 

@@ -67,10 +67,7 @@ def _locked(path: Path, is_made: Callable[[], bool]) -> Iterator[None]:
 
     A process that was forked while a thread of its parent compiled holds the lock too, and would wait for itself.
     """
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    handle = _lock_file(path)
     try:
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
@@ -80,13 +77,34 @@ def _locked(path: Path, is_made: Callable[[], bool]) -> Iterator[None]:
             except BlockingIOError:
                 if is_made():
                     break
+                if not _is_there(path, handle):  # who has it is done, and made no file
+                    os.close(handle)
+                    handle = -1
+                    handle = _lock_file(path)
+                    continue
                 time.sleep(0.05)
             except OSError:  # a file system without locks
                 break
         yield
     finally:
         path.unlink(missing_ok=True)  # who waits for it finds the file, and so does who comes later
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
+
+
+def _lock_file(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _is_there(path: Path, handle: int) -> bool:
+    """Tell whether the name is still that of the open file."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except OSError:
+        return False
 
 
 def cached(

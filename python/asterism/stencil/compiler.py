@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,8 @@ def build(source: Source) -> Library:
         For text for a GPU.
     """
     command, key = _command_and_key(source)
-    if thread := _under_way.pop(key, None):
-        thread.join()
+    if future := _under_way.pop(key, None):
+        return future.result()
     return _build(source, command, key)
 
 
@@ -167,34 +168,45 @@ def _build(source: Source, command: list[str], key: str) -> Library:
     return library
 
 
-_under_way: dict[str, threading.Thread] = {}
+_under_way: dict[str, Future[Library]] = {}
 os.register_at_fork(after_in_child=_under_way.clear)  # it has none of its parent's threads
 
 
-def build_ahead(sources: Iterable[Source]) -> None:
-    """Begin to compile kernels that `build` will be asked for, each on another core; it waits for those. What fails here it says.
+def build_ahead(sources: Iterable[Source], busy: int = 0) -> None:
+    """Begin to compile kernels that `build` will be asked for, several at a time; it waits for those, and raises what failed.
 
-    Kernels for which no core is free are left to it.
+    Parameters
+    ----------
+    sources : iterable of Source
+    busy : int
+        Cores that other work keeps. Kernels for which no core is left are compiled when they are asked for.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
         return
-    for key, thread in list(_under_way.items()):
-        if not thread.is_alive():
-            del _under_way[key]
+    for key, future in list(_under_way.items()):
+        if future.done():
+            _under_way.pop(key, None)  # if it is asked for, the cache has it; or it fails again
     for source in sources:
         try:
             command, key = _command_and_key(source)
-        except (UnsupportedError, OptionError):
+        except (AsterismError, OSError):
             return
-        if len(_under_way) < cores and key not in _loaded and key not in _under_way:
-            thread = _under_way[key] = threading.Thread(target=_ahead, args=(source, command, key))
-            thread.start()
+        if len(_under_way) >= cores - busy or key in _loaded or key in _under_way:
+            continue
+        future = Future()
+        try:
+            threading.Thread(target=_ahead, args=(future, source, command, key)).start()
+        except RuntimeError:  # the system starts no more of them
+            return
+        _under_way[key] = future
 
 
-def _ahead(source: Source, command: list[str], key: str) -> None:
-    with contextlib.suppress(AsterismError):
-        _build(source, command, key)
+def _ahead(future: Future[Library], source: Source, command: list[str], key: str) -> None:
+    try:
+        future.set_result(_build(source, command, key))
+    except Exception as error:  # for who waits
+        future.set_exception(error)
 
 
 def _load(key: str, make: Callable[[Path], None], name: str) -> tuple[Path, bool, Any, int]:

@@ -15,7 +15,7 @@ struct Submatrix::Plan {
   std::vector<std::int64_t> wanted;  // of A's rows here, those that somebody asks for
   std::uint64_t pattern = 0;         // of these
   Dtype dtype = Dtype::float64;
-  std::vector<std::int64_t> kept;    // places of their entries in columns that somebody asks for; see each_entry
+  std::vector<bool> kept;            // of their entries: whether somebody asks for the column
   StarForest entries;                // from them to the submatrix's, row by row as they arrive
   std::vector<std::int64_t> sorted;  // sorted[e]: which arrival is entry e
   Matrix matrix;
@@ -25,18 +25,17 @@ struct Submatrix::Plan {
 
 namespace {
 
-/// Of these rows of A here, entry(row, place, is_ghost, c): the place is one among the entries of the diagonal block with those of the
-/// coupling block behind them, and c an index of my columns or of the ghosts.
+/// Of these rows of A here, entry(row, is_ghost, p, c): entry p of the diagonal block, whose column is c of mine, or of the coupling block,
+/// and c of the ghosts.
 template <class Entry>
 void each_entry(Matrix const& A, std::span<std::int64_t const> rows, Entry const& entry) {
   auto const &d = A.diagonal_block(), &o = A.coupling_block();
   auto const dp = d.row_offsets(), op = o.row_offsets();
   auto const dc = d.column_indices(), oc = o.column_indices();
-  auto const behind = d.nnz();
   for (auto const row : rows) {
     auto const r = std::size_t(row);
-    for (auto p = dp[r]; p < dp[r + 1]; ++p) entry(r, p, false, std::size_t(dc[std::size_t(p)]));
-    for (auto p = op[r]; p < op[r + 1]; ++p) entry(r, behind + p, true, std::size_t(oc[std::size_t(p)]));
+    for (auto p = dp[r]; p < dp[r + 1]; ++p) entry(r, false, p, std::size_t(dc[std::size_t(p)]));
+    for (auto p = op[r]; p < op[r + 1]; ++p) entry(r, true, p, std::size_t(oc[std::size_t(p)]));
   }
 }
 
@@ -46,8 +45,8 @@ std::uint64_t pattern_of(Matrix const& A, std::span<std::int64_t const> rows) {
   auto const mix = [&h](std::int64_t v) { h = (h ^ std::uint64_t(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29; };
   auto const& ghosts = A.ghosts();
   auto const c0 = A.domain().begin();
-  each_entry(A, rows, [&](std::size_t row, std::int64_t place, bool is_ghost, std::size_t c) {
-    mix(std::int64_t(row)), mix(place), mix(is_ghost ? ghosts[c] : c0 + std::int64_t(c));
+  each_entry(A, rows, [&](std::size_t row, bool is_ghost, std::int64_t, std::size_t c) {
+    mix(std::int64_t(row)), mix(is_ghost ? ghosts[c] : c0 + std::int64_t(c));
   });
   return h;
 }
@@ -89,10 +88,10 @@ Submatrix::Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::s
     if (asked[r] > 0) p.wanted.push_back(std::int64_t(r));
   p.pattern = pattern_of(A, p.wanted);
   std::vector<std::int64_t> kept_columns, counts(asked.size(), 0);
-  each_entry(A, p.wanted, [&](std::size_t row, std::int64_t place, bool is_ghost, std::size_t c) {
+  each_entry(A, p.wanted, [&](std::size_t row, bool is_ghost, std::int64_t, std::size_t c) {
     auto const to = is_ghost ? of_ghost[c] : number[c];
+    p.kept.push_back(to >= 0);
     if (to < 0) return;
-    p.kept.push_back(place);
     kept_columns.push_back(to);
     ++counts[row];
   });
@@ -116,13 +115,14 @@ Submatrix::Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::s
 /// Of the submatrix, in the order of its rows.
 Array Submatrix::Plan::values(Matrix const& A) const {
   Array const out(sorted.size() * size_of(dtype));
-  auto const &d = A.diagonal_block().values, &o = A.coupling_block().values;
-  auto const behind = A.diagonal_block().nnz();
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    auto const *const d = A.diagonal_block().values.template as<T>(), *const o = A.coupling_block().values.template as<T>();
     std::vector<T> sent, arrived(sorted.size());
-    sent.reserve(kept.size());
-    for (auto const e : kept) sent.push_back(e < behind ? d.as<T>()[e] : o.as<T>()[e - behind]);
+    std::size_t next = 0;
+    each_entry(A, wanted, [&](std::size_t, bool is_ghost, std::int64_t p, std::size_t) {
+      if (kept[next++]) sent.push_back(is_ghost ? o[p] : d[p]);
+    });
     entries.bcast(sent.data(), arrived.data());
     auto* const to = out.as<T>();
     for (std::size_t e = 0; e < sorted.size(); ++e) to[e] = arrived[std::size_t(sorted[e])];
@@ -131,6 +131,11 @@ Array Submatrix::Plan::values(Matrix const& A) const {
 }
 
 Matrix const& Submatrix::matrix() const { return plan_->matrix; }
+std::size_t Submatrix::memory_bytes() const {
+  auto const& p = *plan_;
+  // a leaf of the forest has a number and a root
+  return p.matrix.memory_bytes() + p.wanted.size() * 8 + p.kept.size() / 8 + p.sorted.size() * (8 + sizeof(comm::RemoteRoot) + 8);
+}
 
 bool Submatrix::try_update(Matrix const& A) {
   static int const event = profile::event("MatSubmatrix");

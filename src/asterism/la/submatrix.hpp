@@ -18,9 +18,11 @@ class Submatrix {
   /// ranks. Cost: the entries of these rows pass once from their owners. Zhang et al. (2022), section 5.1.
   Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::span<std::int64_t const> columns);
   Matrix const& matrix() const;
-  /// matrix() becomes that of A's values now: A has the pattern that it had, and only values are sent. Collective.
+  /// With what an update needs.
+  std::size_t memory_bytes() const;
+  /// matrix() becomes that of A's values now: these rows of A have the entries that they had, and only values are sent. Collective.
   void update(Matrix const& A);
-  /// The same, or false on all ranks, with nothing changed, where the pattern or the dtype is another. Collective.
+  /// The same, or false on all ranks, with nothing changed, where their pattern or the dtype is another. Collective.
   bool try_update(Matrix const& A);
 
  private:

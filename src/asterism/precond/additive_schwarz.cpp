@@ -155,7 +155,7 @@ class AdditiveSchwarz final : public EachRank {
   std::string describe() const override {
     return format("{}additive schwarz, overlap {}, sub: {}", restricted_ ? "restricted " : "", overlap_, inner().describe());
   }
-  std::size_t memory_bytes() const override { return EachRank::memory_bytes() + (outside_ ? outside_->matrix().memory_bytes() : 0); }
+  std::size_t memory_bytes() const override { return EachRank::memory_bytes() + (outside_ ? outside_->memory_bytes() : 0); }
   bool symmetric() const override { return !restricted_ && EachRank::symmetric(); }
 
  private:

@@ -374,9 +374,9 @@ TEST(Multigrid, ColoursDoNotDependOnTheRanks) {
   EXPECT_TRUE(precond::colours_of(to_sparse(Dense(0, 0), none, none, Dtype::float64), true).empty());
 }
 
-// A grid whose rows threads share, with a clique that needs more colours than a word has bits.
+// A grid whose rows threads share, on four ranks too, with a clique that needs more colours than a word has bits.
 TEST(Multigrid, ColoursAreThoseOfOneRowAfterTheOther) {
-  auto const grid = apps::poisson(world(), {18, 22, 20}, Dtype::float64);
+  auto const grid = apps::poisson(world(), {27, 26, 25}, Dtype::float64);
   auto const n = grid.global_rows();
   std::vector<int64_t> i, j;
   for (int64_t a = 0; a < 100; ++a)

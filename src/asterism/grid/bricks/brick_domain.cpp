@@ -56,7 +56,8 @@ std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
 }  // namespace
 
 i64 rows_at_once(i64 bytes_of_row) {
-  i64 const cache = std::min<i64>(device::host::core_cache_bytes(), i64(3) << 19);  // more rows than a second cache holds are slower
+  i64 const cache =
+      std::min<i64>(device::host::core_cache_bytes(), i64(3) << 19);  // of a larger share of a third cache more rows are no faster
   return std::max<i64>(1, cache / 3 / std::max<i64>(1, bytes_of_row));
 }
 

@@ -16,8 +16,8 @@ namespace asterism::grid {
 /// Work below this many points is not worth a second thread.
 inline constexpr std::int64_t serial_points = 16384;
 
-/// So many rows of bricks, each of so many bytes of a vector, that a core's second cache holds them, what is read beside them, and more of
-/// the next plane: neighbours across planes are read from memory once then.
+/// So many rows of bricks, each of so many bytes of a vector, that a core's cache holds them, or 1.5 MB of it, what is read beside them,
+/// and more of the next plane: neighbours across planes are read from memory once then.
 std::int64_t rows_at_once(std::int64_t bytes_of_row);
 
 /// The ranks have boxes of whole bricks (partition.hpp, of bricks instead of points). A vector of space() holds the rank's bricks in the

@@ -58,7 +58,7 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Ve
   auto const& queue = y.queue();
   auto const& domain = s->domain;
   auto const& space = domain.space();
-  auto const& kernel = s->kernels.at(form);
+  auto const& kernel = s->kernel(form);
   profile::Scope const scope(
       event, double(size_of(s->dtype)) * double(y.local_size()) * double(1 + (x != nullptr) + (b != nullptr) + (w != nullptr)),
       kernel.flops * double(y.local_size()));
@@ -74,7 +74,7 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Ve
       auto const& d = s->domain;
       if (ghosts) clear_beyond(*s, ghosts);
       auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
-      StencilCall const call(*s, s->kernels.at(form),
+      StencilCall const call(*s, s->kernel(form),
                              {{{only_read(px), ghosts}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, scales);
       bool const streams = is_past_caches(d, s->dtype);
       device::parallel_ranges(

@@ -1,6 +1,7 @@
 // What calls of a stencil's kernels have in common: what the kernels are given.
 #pragma once
 #include <array>
+#include <atomic>
 #include <complex>
 #include <cstring>
 #include <map>
@@ -47,14 +48,32 @@ struct StencilKernel {
 struct StencilState {
   BrickDomain domain;
   Dtype dtype = Dtype::float64;
-  std::map<StencilForm, StencilKernel> kernels;
-  bool own_residual = false;  // a kernel for residuals is made when the first one is asked for
+  std::atomic<bool> own_residual = false;  // a kernel for residuals is made when the first one is asked for
   std::vector<la::Vector> coefficients;
   device::Array zeros;  // a brick
   std::string name;
   std::array<int, 3> reach{};  // how far the stencil reads, of three directions
   std::mutex mutex;
   std::map<std::array<std::int64_t, 4>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, vectors, stages in slots
+
+  bool has(StencilForm form) const {
+    std::lock_guard const lock(kernels_mutex_);
+    return kernels_.contains(form);
+  }
+  /// Of a form that it has; it stays where it is.
+  StencilKernel const& kernel(StencilForm form) const {
+    std::lock_guard const lock(kernels_mutex_);
+    return kernels_.at(form);
+  }
+  /// One that is there stays: another thread may be using it.
+  void add(StencilForm form, StencilKernel kernel) {
+    std::lock_guard const lock(kernels_mutex_);
+    kernels_.try_emplace(form, std::move(kernel));
+  }
+
+ private:
+  mutable std::mutex kernels_mutex_;
+  std::map<StencilForm, StencilKernel> kernels_;
 };
 
 /// A kernel with its arguments.

@@ -52,7 +52,7 @@ void StencilOperator::check(StencilKernel const& kernel) const {
 
 void StencilOperator::add(StencilForm form, StencilKernel kernel) {
   check(kernel);
-  s_->kernels[form] = std::move(kernel);
+  s_->add(form, std::move(kernel));
 }
 
 void StencilOperator::set_maker(std::function<std::vector<StencilKernel>(std::vector<StencilForm> const&)> make,
@@ -70,7 +70,7 @@ void StencilOperator::need(std::vector<StencilForm> forms) const {
   auto made = make_kernels_(forms);
   ASTERISM_REQUIRE(made.size() == forms.size(), internal, "{} kernels were made of a stencil, not {}", made.size(), forms.size());
   for (auto const& kernel : made) check(kernel);
-  for (std::size_t n = 0; n < forms.size(); ++n) s_->kernels[forms[n]] = std::move(made[n]);
+  for (std::size_t n = 0; n < forms.size(); ++n) s_->add(forms[n], std::move(made[n]));
 }
 
 std::optional<la::Operator::Coarse> StencilOperator::coarse(la::CoarseRule const& rule) const {

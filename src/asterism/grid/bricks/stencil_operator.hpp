@@ -47,7 +47,7 @@ class StencilOperator final : public la::Operator {
 
   /// A kernel of its own for what else would be made from products. No product is under way.
   void add(StencilForm form, StencilKernel kernel);
-  bool has(StencilForm form) const { return s_->kernels.contains(form); }
+  bool has(StencilForm form) const { return s_->has(form); }
   /// What makes the coarser operator. It is collective.
   void set_coarse(std::function<std::optional<Coarse>(la::CoarseRule const&)> make) { make_coarse_ = std::move(make); }
   void set_converted(std::function<std::shared_ptr<la::Operator const>(Dtype)> make) { convert_ = std::move(make); }

@@ -30,7 +30,7 @@ struct Stage {
 };
 
 /// Planes of points that stages follow each other by, at least: tables gather all that is around a brick in each call.
-i64 planes_of(StencilState const& s) { return s.kernels.at(StencilForm::residual).program != nullptr ? s.domain.brick()[0] : s.reach[0]; }
+i64 planes_of(StencilState const& s) { return s.kernel(StencilForm::residual).program != nullptr ? s.domain.brick()[0] : s.reach[0]; }
 
 StencilForm start_of(StencilForm step) { return step == StencilForm::coloured ? StencilForm::coloured_start : StencilForm::start; }
 
@@ -146,7 +146,7 @@ class StencilSteps final : public la::StepSequence {
     int const stages = int(count) + (r ? 1 : 0), vectors = 3 + (vectors_ ? 1 : 0) + (r ? 1 : 0);
     double flops = 0;
     for (i64 n = first; n < first + count; ++n)
-      flops += s_->kernels.at(from_zero && n == first ? start_of(steps_[std::size_t(n)].form) : steps_[std::size_t(n)].form).flops;
+      flops += s_->kernel(from_zero && n == first ? start_of(steps_[std::size_t(n)].form) : steps_[std::size_t(n)].form).flops;
     profile::Scope const scope(event, double(size_of(s_->dtype)) * double(b.local_size()) * vectors, flops * double(b.local_size()));
     bool const around = space.has_local_form();
     auto const exchange = [&](Vector const& v) {
@@ -200,8 +200,7 @@ class StencilSteps final : public la::StepSequence {
           if (third && n < 2) return n == 0 ? in_other : in_third;
           return left % 2 == 0 ? in_x : in_other;
         }();
-        calls.push_back(
-            std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.scales));
+        calls.push_back(std::make_unique<StencilCall const>(*s, s->kernel(stage.form), StencilCall::Places{{now, to, b, w}}, stage.scales));
         now = to;
       }
       // what goes to another vector; the lines of x are in the cache already

@@ -257,7 +257,7 @@ class Amg final : public Preconditioner {
     near_null_columns_ = made.columns;
     if (!again) boxes_ = made.boxes;
     sizes_ = std::move(made.sizes);
-    memory_ = made.memory;
+    memory_ = made.memory + (whole_nodes_ ? whole_nodes_->memory_bytes() : 0);
     choice_ = {};
     if (made.open_degree && !made.levels[0].solver) {
       static int const event = profile::event("AMGChooseSmoother");

@@ -21,8 +21,9 @@ class WholeNodes {
   static bool needed(la::Layout const& layout, std::int64_t block_size);
   /// Collective.
   WholeNodes(la::Layout const& layout, std::int64_t block_size);
-  /// keep: what is faster at the next matrix of this pattern, for memory of a few integers an entry. Collective.
+  /// keep: what is faster at the next matrix of this pattern (memory_bytes). Collective.
   la::Matrix matrix(la::Matrix const& A, bool keep) { return keep ? move_.matrix(A, plan_) : move_.matrix(A); }
+  std::size_t memory_bytes() const { return plan_ ? plan_->memory_bytes() : 0; }
   /// y = f(x), f on the moved rows. Costs a message to and from a neighbour on each side, of a part of a node.
   template <class F>
   void apply(la::Vector const& x, la::Vector& y, F const& f) const {

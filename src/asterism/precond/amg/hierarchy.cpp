@@ -84,7 +84,10 @@ Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given, double largest_d
   take_near_null_space(given);
   while (set_up_level(given)) ++level_;
   if (keep_ && !again_) kept_ = std::move(new_ones_);
-  for (auto const& k : kept_) out_.memory += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
+  for (auto const& k : kept_) {
+    out_.memory += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
+    if (k.fewer_ranks) out_.memory += k.fewer_ranks->memory_bytes();
+  }
   return std::move(out_);
 }
 

@@ -19,6 +19,7 @@ class FewerRanks {
   Layout const& to() const { return move_.to(); }
   /// Of the level, moved. keep: what is faster at the next matrix of this pattern. Collective.
   Matrix matrix(Matrix const& A, bool keep) { return keep ? move_.matrix(A, plan_) : move_.matrix(A); }
+  std::size_t memory_bytes() const { return plan_ ? plan_->memory_bytes() : 0; }
   /// k items for each of my rows, moved: `to` has room for those of my new ones. Collective.
   template <class T>
   void items(T const* from, T* to, std::int64_t k) const {

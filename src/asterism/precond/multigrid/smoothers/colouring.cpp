@@ -1,12 +1,12 @@
 #include "asterism/precond/multigrid/smoothers/colouring.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <span>
 
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/progress.hpp"
@@ -43,9 +43,9 @@ class Taken {
 class Colouring {
  public:
   Colouring(la::Matrix const& A, la::Matrix const& transposed)
-      : sides_{A, transposed}, begin_(A.range().begin()), colours_(std::size_t(A.range().local_size()), -1) {
-    for (std::size_t s = 0; s < 2; ++s)
-      if (sides_[s]) of_ghosts_[s].assign(sides_[s].ghosts().size(), -1);
+      : begin_(A.range().begin()), colours_(std::size_t(A.range().local_size()), -1) {
+    for (auto const& side : {A, transposed})
+      if (side) sides_.emplace_back(side);
   }
 
   /// The open rows that wait for others, after those that could be coloured have been. Rows are looked at in any order: the colour of one
@@ -70,12 +70,25 @@ class Colouring {
   }
   /// Of other ranks' rows.
   void exchange() {
-    for (std::size_t s = 0; s < 2; ++s)
-      if (sides_[s] && sides_[s].comm().size() > 1) sides_[s].halo().bcast(colours_.data(), of_ghosts_[s].data());
+    for (auto& side : sides_)
+      if (side.A.comm().size() > 1) side.A.halo().bcast(colours_.data(), side.of_ghosts.data());
   }
   std::vector<std::int32_t> const& colours() const { return colours_; }
 
  private:
+  /// A matrix, and what is asked of it for each row.
+  struct Side {
+    explicit Side(la::Matrix const& of)
+        : A(of), own(A.diagonal_block()), others(A.coupling_block()), ghosts(A.ghosts()), of_ghosts(ghosts.size(), -1) {}
+    la::Matrix A;
+    struct Block {
+      explicit Block(la::Csr const& c) : ptr(c.row_offsets()), col(c.column_indices()) {}
+      std::span<std::int64_t const> ptr;
+      std::span<std::int32_t const> col;
+    } own, others;
+    std::span<std::int64_t const> ghosts;
+    std::vector<std::int32_t> of_ghosts;  // their colours
+  };
   /// Whether all neighbours before it have their colours.
   bool colour(std::int32_t row, Taken& taken) {
     auto const mine = hashed(begin_ + row);
@@ -85,30 +98,25 @@ class Colouring {
       if (c >= 0) taken.add(c);
       return c >= 0;
     };
-    for (std::size_t s = 0; s < 2; ++s) {
-      auto const& A = sides_[s];
-      if (!A) continue;
-      auto const each = [row](la::Csr const& block, auto const& f) {
-        auto const ptr = block.row_offsets();
-        auto const col = block.column_indices();
-        for (auto p = ptr[std::size_t(row)]; p < ptr[std::size_t(row) + 1]; ++p)
-          if (!f(col[std::size_t(p)])) return false;
+    for (auto const& side : sides_) {
+      auto const each = [row](Side::Block const& block, auto const& f) {
+        for (auto p = block.ptr[std::size_t(row)]; p < block.ptr[std::size_t(row) + 1]; ++p)
+          if (!f(block.col[std::size_t(p)])) return false;
         return true;
       };
       auto const own = [&](std::int32_t c) {  // other threads colour rows
         return take(begin_ + c, std::atomic_ref(colours_[std::size_t(c)]).load(std::memory_order_relaxed));
       };
-      auto const ghost = [&](std::int32_t c) { return take(A.ghosts()[std::size_t(c)], of_ghosts_[s][std::size_t(c)]); };
-      if (!each(A.diagonal_block(), own) || !each(A.coupling_block(), ghost)) return false;
+      auto const ghost = [&](std::int32_t c) { return take(side.ghosts[std::size_t(c)], side.of_ghosts[std::size_t(c)]); };
+      if (!each(side.own, own) || !each(side.others, ghost)) return false;
     }
     std::atomic_ref(colours_[std::size_t(row)]).store(taken.first_free(), std::memory_order_relaxed);
     return true;
   }
 
-  std::array<la::Matrix, 2> sides_;
+  std::vector<Side> sides_;
   std::int64_t begin_;
   std::vector<std::int32_t> colours_;
-  std::array<std::vector<std::int32_t>, 2> of_ghosts_;
 };
 
 }  // namespace
