@@ -127,6 +127,7 @@ TEST(SparseFormat, RowsAndColumnsWithSteps) {
   for (auto const& [down, across] : {std::array{2, 1}, {3, 1}, {4, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 1}})
     for (std::int32_t const count : {1, 15, 16, 17, 40, 300})
       for (int const hole : {0, 23}) {
+        if (test::sanitized && (count == 15 || count == 16 || count == 40)) continue;
         std::int32_t const rows = count * down, columns = count * across + 9;
         std::vector<std::int64_t> ptr{0};
         std::vector<std::int32_t> col;
