@@ -16,7 +16,7 @@ from rank_team import Team
 # a fortieth, and for a twentieth of every window. They share cores with other tests too.
 for _setting in ("btl ^ofi", "osc ^ucx", "pml ob1", "mpi_yield_when_idle 1"):
     os.environ.setdefault("OMPI_MCA_" + _setting.split()[0], _setting.split()[1])
-# Several steps in one pass, in columns of bricks, are for grids beyond the caches: those of tests are, of this one.
+# Passes of several steps go by columns of bricks where a grid exceeds the caches. Grids of tests exceed this one.
 os.environ.setdefault("ASTERISM_TEST_CORE_CACHE", str(3 << 18))
 # A stencil is compiled once for all tests of a session: the processes of pytest and the ranks that they start inherit this.
 if "ASTERISM_STENCIL_CACHE" not in os.environ:

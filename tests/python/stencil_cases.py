@@ -261,3 +261,10 @@ class OnBricks(Linear):
     def values(self):
         v = self.rng.standard_normal(self.shape) + 1j * self.of_complex * self.rng.standard_normal(self.shape)
         return (v if self.of_complex else v.real).astype(self.dtype)
+
+
+def five_points():
+    """Return the Laplacian of the plane, with a constant at the point itself."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    return st.assign(out(i, j), u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - st.constant("c", 4.0) * u(i, j))

@@ -83,7 +83,7 @@ class Made:
         return out
 
     def begin(self, stencils: Iterable[Stencil], busy: int) -> None:
-        """Begin to compile on the first rank, if it has so many cores more: `kernel` waits for what is under way."""
+        """Begin to compile on the first rank, on its cores but so many; `kernel` waits for what is under way."""
         sources = [generate(s, self.target, self.brick, self.dtype) for s in stencils]
         if self.comm.rank == 0:
             build_ahead(sources, busy)
@@ -144,7 +144,7 @@ def forms(how: Made, names: Sequence[str]) -> list[Any]:
 
 
 def begin_forms(how: Made, names: Sequence[str]) -> None:
-    """Begin to compile what will be asked for, beside what is done until then. All ranks."""
+    """Begin to compile what will be asked for; one core goes on with other work. All ranks call it."""
     how.begin((_fused(how, name)[0] for name in names), 1)
 
 

@@ -1,4 +1,4 @@
-// What the narrow integers hold that indices, counts and messages are kept in.
+// Sizes from which on the library works in another way. Tests lower them.
 #pragma once
 #include <cstdint>
 

@@ -4,9 +4,9 @@
 
 namespace asterism::device::host {
 
-/// What a core's own cache holds, less some for what is on its way. Or its share of the third cache where that is near: beside own caches
-/// below 1 MB, and beside those below 1.7 MiB if reading from it is found to be quick enough, at the first call, in some milliseconds.
-/// Beside larger ones it is as slow as memory.
+/// The cache that a core may count on, less some for what is on its way. If its own one has less than 1 MB, this is its share of the third
+/// cache. If its own one has less than 1.7 MiB, up to 6 MB of that share, where reading from there is quick: this is measured at the first
+/// call, in some milliseconds. Else its own one.
 std::int64_t core_cache_bytes();
 
 }  // namespace asterism::device::host
