@@ -42,8 +42,6 @@ def test_a_preconditioner_may_be_wider_than_the_matrix(pc, dtype):
         ("-pc_type ilu -pc_factor_shift_amount 0.1", "-pc_factor_shift_type nonzero"),
         ("-pc_type icc -pc_factor_shift_amount 0.1 -pc_factor_shift_type positive_definite", None),
         ("-pc_type ilut -pc_factor_shift_amount 0.1 -pc_factor_shift_type none", None),
-        ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type ilu -pc_amg_reuse_interpolation true", None),
-        ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type icc -pc_amg_reuse_interpolation false", None),
         ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type sor -pc_amg_reuse_interpolation false", ""),
     ],
 )

@@ -58,7 +58,9 @@ def test_an_update_is_a_new_solver(options, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("smoother", ["", "-mg_levels_ksp_type chebyshev -pc_amg_cycle_type w"])
+@pytest.mark.parametrize(
+    "smoother", ["", "-mg_levels_ksp_type chebyshev -pc_amg_cycle_type w", "-mg_levels_pc_type icc", "-mg_levels_pc_type ilu"]
+)
 def test_amg_keeps_its_prolongation(dtype, smoother):
     A = am.gallery.poisson((40, 40)).astype(dtype)
     b = np.ones(1600, dtype)
@@ -83,6 +85,24 @@ def test_amg_keeps_its_prolongation(dtype, smoother):
         assert np.allclose(x, fresh.solve(b), rtol=near)
         assert solver.info.iterations <= 2 * fresh.info.iterations + 5
     assert len(solver.view().splitlines()) == len(levels)
+
+
+@pytest.mark.parametrize("pc", ["amg", "auto"])
+def test_preconditioners_of_levels_are_made_again_from_their_options(pc):
+    """Also from options that the automatic choice merged, and holds no more."""
+    A = am.gallery.poisson((60, 60))
+    b = np.ones(3600)
+    options = "-mg_levels_pc_type ilu -mg_levels_pc_factor_levels 1 -mg_levels_pc_dtype float64"
+    solver = am.Solver(A, options, ksp="cg", pc=pc)
+    solver.solve(b)
+    if pc == "auto" and not solver.info.preconditioner.startswith("amg"):
+        pytest.fail(f"auto took {solver.info.preconditioner}; choose a matrix that it solves with amg")
+    before, iterations = solver.explain(), solver.info.iterations
+    for update in range(3):
+        solver.update(A.with_values((2.0 + update) * A.to_scipy().data))
+        solver.solve(b)
+        assert solver.reused == (update > 0) and solver.info.iterations == iterations
+        assert "ilu(1)" in solver.view() and solver.explain() == before
 
 
 def test_amg_is_made_of_the_values_themselves(rng):

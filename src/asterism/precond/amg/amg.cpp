@@ -108,7 +108,10 @@ Matrix scaled(Matrix const& A, double factor) {
 
 class Amg final : public Preconditioner {
  public:
-  Amg(Matrix const& A, amg::AmgOptions options) : Preconditioner(A), options_(std::move(options)) { set_up(A, false); }
+  Amg(Matrix const& A, amg::AmgOptions options) : Preconditioner(A), options_(std::move(options)) {
+    set_up(A, false);
+    options_.smoother.keep_options();
+  }
 
   void apply(Vector const& x, Vector& y) const override { apply_cycle(cycle_, x, y); }
 
@@ -381,7 +384,7 @@ PreconditionerEntry amg_entry() {
                                      precision->value);
               o.precision_of_levels = levels;
             }
-            o.reuse = !o.smoother.is_nested() && r.flag("pc_amg_reuse_interpolation");
+            o.reuse = r.flag("pc_amg_reuse_interpolation");
             o.hermitian = nest.hermitian;
             return std::make_shared<Amg>(A, std::move(o));
           },

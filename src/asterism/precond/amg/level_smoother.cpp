@@ -109,6 +109,13 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   return o;
 }
 
+void SmootherOptions::keep_options() {
+  if (!is_nested()) return;
+  kept_ = std::make_shared<Kept>(Kept{*nest.config.options, {}});
+  nest.config.options = &kept_->options;
+  nest.config.record = &kept_->record;
+}
+
 SmootherOptions SmootherOptions::chosen(bool spai) const {
   auto o = *this;
   o.method = spai ? "richardson" : "chebyshev";

@@ -1,6 +1,8 @@
 // Which smoother the levels of a hierarchy get: its options, and what is made of a level's rows.
 #pragma once
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "asterism/precond/amg/row_facts.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
@@ -26,8 +28,17 @@ struct SmootherOptions {
   SmootherOptions chosen(bool spai) const;
   /// Made of a matrix's rows in the dtype of the levels, not of their sums.
   bool needs_matrix() const { return kind == "sor" || kind == "color_sor" || is_nested(); }
-  /// A preconditioner with options of its own, which are read once: it cannot be made again for new values.
+  /// A preconditioner with options of its own, which are read when it is made.
   bool is_nested() const { return kind == "ilu" || kind == "icc"; }
+  /// From now on a nested one is made from a copy of these options: those at hand may be gone when new values come.
+  void keep_options();
+
+ private:
+  struct Kept {
+    Options options;
+    std::vector<EffectiveOption> record;
+  };
+  std::shared_ptr<Kept> kept_;
 };
 OptionTable const& smoother_table();
 /// From options of that table, with the defaults that depend on each other put in.
