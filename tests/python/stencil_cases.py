@@ -122,10 +122,13 @@ class Case:
                 below = below + self.ref("c") * 0.5j + st.sqrt(self.ref("c"))
             return above / below + st.sqrt(abs(self.ref("u")))
         if kind == 7:
-            return self.linear() + 0.1 * self.at[self.rng.integers(self.d)] + 0.5 * ((self.at[0] + 1) % 4)
+            shared = self.linear()
+            number = 0.1 * self.at[self.rng.integers(self.d)] + 0.5 * ((self.at[0] + 1) % 4)
+            return shared + number + st.sin(0.5 * shared) * st.cos(number - 0.1 * shared)
         if kind == 8:
             shared = self.linear()
-            return shared * st.constant("alpha") + st.maximum(self.ordered(shared), 0.25) - shared
+            small = st.exp(-abs(shared)) * st.log(st.constant("alpha") + 3.0 + abs(shared))
+            return shared * st.constant("alpha") + st.maximum(self.ordered(shared), 0.25) - shared + small
         return self.value(depth + 1) + self.linear() * self.linear() if depth < 2 else self.linear() ** 2
 
     def statements(self):

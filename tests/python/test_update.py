@@ -59,7 +59,8 @@ def test_an_update_is_a_new_solver(options, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(
-    "smoother", ["", "-mg_levels_ksp_type chebyshev -pc_amg_cycle_type w", "-mg_levels_pc_type icc", "-mg_levels_pc_type ilu"]
+    "smoother",
+    ["", "-mg_levels_ksp_type chebyshev -pc_amg_cycle_type w", "-mg_levels_pc_type icc", "-mg_levels_pc_type ilu"],
 )
 def test_amg_keeps_its_prolongation(dtype, smoother):
     A = am.gallery.poisson((40, 40)).astype(dtype)

@@ -14,7 +14,7 @@ from .compiler import Library, build
 from .cost import Cost
 from .differences import derivative, laplacian, weights
 from .kernel import Kernel, compile
-from .language import Expr, Grid, constant, grid, indices, maximum, minimum, sqrt, where
+from .language import Expr, Grid, constant, cos, exp, grid, indices, log, maximum, minimum, sin, sqrt, where
 from .sources import Source, generate
 from .stencil import Stencil, assign, fuse, reduce
 
@@ -33,16 +33,20 @@ __all__ = [
     "build",
     "compile",
     "constant",
+    "cos",
     "derivative",
+    "exp",
     "fuse",
     "generate",
     "grid",
     "indices",
     "laplacian",
+    "log",
     "maximum",
     "minimum",
     "operator",
     "reduce",
+    "sin",
     "sqrt",
     "weights",
     "where",

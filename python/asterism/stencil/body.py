@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from .checks import Facts
+from .functions import NAMES
 from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan, place
 from .prelude import Shape
@@ -32,13 +33,13 @@ class Names:
     words of C++ or of the kernel, and none of them is another's.
     """
 
-    absolute, root, arguments = "__builtin_fabs", "__builtin_sqrt", "a->"
+    functions, arguments = {"abs": "__builtin_fabs", "sqrt": "__builtin_sqrt"} | NAMES, "a->"
 
     def __init__(self, facts: Facts, shape: Shape) -> None:
         self.constants = [name for name, _ in facts.constants]
         self.real = "T"
         if shape.complex:
-            self.absolute, self.root, self.real = "absolute", "root", "R"
+            self.functions, self.real = Body.functions, "R"
         self.weights: dict[Node, str] = {}
         self.lines: list[str] = []
 
@@ -66,7 +67,7 @@ class Names:
             return (
                 f"{args[0]} {'<' if n.op == 'min' else '>'} {args[1]} || {args[0]} != {args[0]} ? {args[0]} : {args[1]}"
             )
-        return f"{self.absolute if n.op == 'abs' else self.root}({args[0]})"
+        return f"{self.functions[n.op]}({args[0]})"
 
 
 def literal(value: complex) -> str:
@@ -101,7 +102,7 @@ class Body(ABC):
         self.count = 0
         if shape.complex:
             self.number, self.real = self.complex_number, self.complex_real
-            self.absolute, self.root = "absolute", "root"
+            self.functions = Body.functions
 
     def kind(self, n: Node) -> str:
         """Return the type of a value at many points."""
@@ -227,8 +228,8 @@ class Body(ABC):
         if n.op in ("min", "max"):
             first = f"({args[0]} {'<' if n.op == 'min' else '>'} {args[1]}) | ({args[0]} != {args[0]})"
             return f"({first}) ? {args[0]} : {args[1]}"
-        if n.op in ("abs", "sqrt"):
-            return f"{self.absolute if n.op == 'abs' else self.root}({args[0]})"
+        if n.op in self.functions:
+            return f"{self.functions[n.op]}({args[0]})"
         if n.op in ("==", "!=") and self.shape.complex:
             parts = (f"({part}({args[0]}) {n.op} {part}({args[1]}))" for part in ("re", "im"))
             return (self.both if n.op == "==" else self.either).join(parts)
@@ -372,7 +373,7 @@ class Body(ABC):
         """Return the lines of some rows in the order in which they are written."""
         return block
 
-    absolute, root = "absolute", "root"
+    functions = {"abs": "absolute", "sqrt": "root"} | NAMES
 
     @abstractmethod
     def whole(self, lane: int) -> bool:

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .language import (
-    Assignment,
     Condition,
     Constant,
     Expr,
     Integer,
     Operation,
     Quotient,
-    Reduction,
     Ref,
     Remainder,
     Value,
@@ -24,11 +22,10 @@ from .language import (
     walk,
 )
 from .language import Where as WhereNode
+from .statements import Assignment, Reduction, Statement
 from .user_line import fail
 
 __all__ = ["Facts", "are_real", "check", "check_dtype"]
-
-Statement = Assignment | Reduction
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .checks import Facts, Statement
-from .language import Assignment, Constant, Expr, Integer, Operation, Ref, Remainder, Value, Where, walk
+from .checks import Facts
+from .language import Constant, Expr, Integer, Operation, Ref, Remainder, Value, Where, walk
+from .statements import Assignment, Statement
 
 __all__ = ["Cost", "cost"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .body import NEUTRAL, Names, brick_inside, totals
 from .checks import Facts
 from .edge_body import EdgeBody
+from .functions import text_of_functions
 from .nodes import Builder, Program
 from .passes import Margins, Plan
 from .prelude import Shape, prelude
@@ -84,9 +85,12 @@ def emit_cpp(
     if plan.vector == 1:
         head += _ONE_LANE
     head += "// u__p_r3_k0 is a vector of the grid u: plane i + p (m1: -1), row 3 and lanes from 0 of the brick; rm1, km8: of a neighbour.\n"
-    return head + prelude(shape, plan) + 'extern "C" void ', "(Arguments const* a) {\n" + "".join(
-        f"  {t}\n" for t in lines
-    ) + "}\n"
+    rest = "(Arguments const* a) {\n" + "".join(f"  {t}\n" for t in lines) + "}\n"
+    number = "R" if shape.complex else "T"
+    once = "__attribute__((noinline)) static"
+    suffix = "f" if shape.real_size == 4 else ""
+    functions = text_of_functions(rest, number, plan.vector, shape.complex, "static inline", once, "__builtin_", suffix)
+    return head + prelude(shape, plan) + functions + 'extern "C" void ', rest
 
 
 def _clear(facts: Facts, shape: Shape, program: Program) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .body import NEUTRAL, Body, Names, brick_inside, totals
 from .checks import Facts
 from .complex_numbers import complex_numbers
+from .functions import NAMES, text_of_functions
 from .gpu_loads import arranged
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
@@ -49,7 +50,7 @@ GPU_TARGETS = {
 class LaneNames(Names):
     """Arguments come by value; functions are overloaded."""
 
-    absolute, root, arguments = "fabs", "sqrt", "a."
+    functions, arguments = {"abs": "fabs", "sqrt": "sqrt"} | NAMES, "a."
 
 
 class LaneBody(Body):
@@ -58,7 +59,7 @@ class LaneBody(Body):
     number, real, condition = "T", "T", "bool"
     complex_number, complex_real = "T", "R"
     both, either = " && ", " || "
-    absolute, root = "fabs", "sqrt"
+    functions = LaneNames.functions
 
     def whole(self, lane: int) -> bool:
         """Where it begins with a group's first lane."""
@@ -238,6 +239,8 @@ def emit_gpu(
         lines.append(f"if (lane == 0) a.reductions[{m} * warps + warp] = {total};")
     rest = "(Arguments const a) {\n" + "".join(f"  {t}\n" for t in lines) + "}\n"
     head = _head(dialect, facts, shape, plan, title) + _functions(dialect, shape, V, rest)
+    inline = "__device__ __forceinline__"
+    head += text_of_functions(rest, "R" if shape.complex else "T", 0, shape.complex, inline, inline)
     return head + '\nextern "C" __global__ void ', rest
 
 

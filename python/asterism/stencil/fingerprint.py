@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .checks import Statement
 from .language import (
-    Assignment,
     Condition,
     Constant,
     Expr,
@@ -28,6 +26,7 @@ from .language import (
     Where,
     walk,
 )
+from .statements import Assignment, Statement
 
 __all__ = ["fingerprint"]
 

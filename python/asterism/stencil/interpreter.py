@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError, ShapeError
-from .checks import Facts, Statement
+from .checks import Facts
 from .language import (
-    Assignment,
     Condition,
     Constant,
     Expr,
@@ -27,20 +26,21 @@ from .language import (
     walk,
 )
 from .numerals import as_number
+from .statements import Assignment, Statement
 
 __all__ = ["constant_value", "interpret"]
 
 Array = NDArray[Any]
 
 
-def _root(a: Array) -> Array:
-    """Return the square root; of complex numbers on the negative real axis i times a positive one, whatever the sign of their zero."""
-    root: Array = np.sqrt(a + np.zeros((), a.dtype) if np.iscomplexobj(a) else a)
-    return root
+def _on_one_branch(function: Callable[..., Any]) -> Callable[[Array], Array]:
+    """Return a root or logarithm that takes complex numbers on the negative real axis alike, whatever the sign of their zero."""
+    return lambda a: function(a + np.zeros((), a.dtype) if np.iscomplexobj(a) else a)
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "neg": np.negative, "abs": np.abs, "sqrt": _root,
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "neg": np.negative, "abs": np.abs,
+    "sqrt": _on_one_branch(np.sqrt), "log": _on_one_branch(np.log), "exp": np.exp, "sin": np.sin, "cos": np.cos,
     "min": np.minimum, "max": np.maximum, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
     "==": np.equal, "!=": np.not_equal, "&": np.logical_and, "|": np.logical_or, "~": np.logical_not,
 }  # fmt: skip

@@ -19,8 +19,8 @@ from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .checks import are_real
 from .compiler import Library, build
 from .interpreter import interpret, points_of, taken
-from .language import Reduction
 from .sources import Source, generate
+from .statements import Reduction
 from .stencil import Stencil, as_dtype
 from .table import Table, build_table
 

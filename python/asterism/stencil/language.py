@@ -1,6 +1,6 @@
 """The stencil language: indices, grids, constants, conditions; it builds trees and computes nothing.
 
-Input: Python expressions of the user. Output: `Assignment` and `Reduction`, trees of `Expr` that know their source line.
+Input: Python expressions of the user. Output: trees of `Expr` that know their source line.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ..errors import InputError
 from .numerals import as_integer, as_number, short, simplest
-from .user_line import Line, fail, fail_here, line_of_user
+from .user_line import fail, fail_here, line_of_user
 
-__all__ = ["Assignment", "Expr", "Grid", "Index", "Reduction", "constant", "grid", "indices", "maximum", "minimum"]
-__all__ += ["sqrt", "where"]
+__all__ = ["Expr", "Grid", "Index", "constant", "grid", "indices", "maximum", "minimum"]
+__all__ += ["cos", "exp", "log", "sin", "sqrt", "where"]
 
 Number = int | float | complex
 LARGEST = 2**31 - 1  # of the integers in indices, as kernels count
@@ -105,9 +104,7 @@ class Expr:
         if method != "__call__" or more:
             fail_here(f"numpy.{name} with {', '.join(f'{k}=' for k in more) or method} is not in the stencil language.")
         if name not in NUMPY:
-            problem = (
-                f"numpy.{name} is not in the stencil language, which has + - * / ** abs sqrt minimum maximum where."
-            )
+            problem = f"numpy.{name} is not in the stencil language, which has + - * / ** abs sqrt exp log sin cos minimum maximum where."
             fail_here(f"{problem} Compute other functions of given numbers with NumPy, and give the result as a grid.")
         try:
             return NUMPY[name](_operand(inputs[0]), *(v if name == "power" else _operand(v) for v in inputs[1:]))
@@ -259,7 +256,7 @@ class Remainder(Expr):
 
 
 class Operation(Expr):
-    """One of + - * / neg abs sqrt min max."""
+    """One of + - * / neg abs sqrt exp log sin cos min max."""
 
     __slots__ = ("arguments", "op")
 
@@ -377,25 +374,6 @@ def _subscript(grid: Grid, axis: int, given: object) -> tuple[int, int, int]:
     return (1, whole.add + 2 * quotient.add, 2) if quotient is not None else (factor, whole.add, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """``target = value`` at every point. All points are read before any is written."""
-
-    target: Ref
-    value: Expr
-    line: Line
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """The sum, the largest or the smallest of the values at all points, under a name."""
-
-    name: str
-    op: str
-    value: Expr
-    line: Line
-
-
 def _integer(value: object) -> Integer | None:
     if isinstance(value, Integer):
         return value
@@ -483,8 +461,29 @@ def sqrt(a: Expr | Number) -> Expr:
     return Operation("sqrt", _expr(a))
 
 
+def exp(a: Expr | Number) -> Expr:
+    """Return e to the power ``a`` at each point."""
+    return Operation("exp", _expr(a))
+
+
+def log(a: Expr | Number) -> Expr:
+    """Return the natural logarithm at each point; of a complex number on the negative real axis its imaginary part is pi."""
+    return Operation("log", _expr(a))
+
+
+def sin(a: Expr | Number) -> Expr:
+    """Return the sine at each point, of an angle in radians."""
+    return Operation("sin", _expr(a))
+
+
+def cos(a: Expr | Number) -> Expr:
+    """Return the cosine at each point, of an angle in radians."""
+    return Operation("cos", _expr(a))
+
+
 # by the names of NumPy's functions
 NUMPY: dict[str, Callable[..., Any]] = {"sqrt": sqrt, "absolute": abs, "minimum": minimum, "maximum": maximum}
+NUMPY |= {"exp": exp, "log": log, "sin": sin, "cos": cos}
 NUMPY |= {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
 NUMPY |= {"floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg}
 NUMPY |= {"square": lambda a: a * a, "reciprocal": lambda a: 1 / a, "positive": lambda a: a}

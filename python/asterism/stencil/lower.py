@@ -10,10 +10,9 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from .checks import Facts, Statement
+from .checks import Facts
 from .language import (
     LARGEST,
-    Assignment,
     Condition,
     Constant,
     Expr,
@@ -26,6 +25,7 @@ from .language import (
     walk,
 )
 from .nodes import Builder, Node, Program, Store
+from .statements import Assignment, Statement
 
 __all__ = ["lower"]
 

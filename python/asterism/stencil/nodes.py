@@ -5,11 +5,12 @@ A node is a value at every point of a brick. All grids have three axes here; mis
 
 from __future__ import annotations
 
-import cmath
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from .functions import FUNCTIONS, value_of
 
 __all__ = ["Builder", "Node", "Program", "Store"]
 
@@ -30,7 +31,7 @@ class Node:
     remainder     (terms, add, parity, stride, by)
     test          (terms, add, parity, stride, op): the comparison of such an integer with zero
     true, false   ()
-    others        (): * / abs sqrt min max where, < <= > >= == !=, & | ~
+    others        (): * / abs sqrt exp log sin cos min max where, < <= > >= == !=, & | ~
     ============  ==========================================================================================
     """
 
@@ -171,17 +172,15 @@ class Builder:
         return self.node(op, *sorted((a, b), key=lambda n: n.op != "number"))
 
     def function(self, op: str, *args: Node) -> Node:
-        """Return abs, sqrt, min or max."""
+        """Return abs, min, max, or one of the functions of one number."""
         if all(a.op == "number" for a in args):
             values = [a.data[0] for a in args]
+            if op in FUNCTIONS:
+                known = value_of(op, values[0])
+                return self.node(op, *args) if known is None else self.number(known)
             if op == "abs":
                 return self.number(math.hypot(values[0].real, values[0].imag))
-            if op != "sqrt":
-                return self.number(min(values) if op == "min" else max(values))
-            if isinstance(values[0], complex):
-                return self.number(cmath.sqrt(complex(values[0].real, values[0].imag + 0.0)))
-            if values[0] >= 0:
-                return self.number(cmath.sqrt(values[0]))
+            return self.number(min(values) if op == "min" else max(values))
         return self.node(op, *args)
 
     def integer(
@@ -243,7 +242,7 @@ class Builder:
             return self.compare(op, *args)
         if op in ("&", "|", "~"):
             return self.logic(op, *args)
-        if op in ("abs", "sqrt", "min", "max"):
+        if op in ("abs", "min", "max", *FUNCTIONS):
             return self.function(op, *args)
         return self.node(op, *args, data=node.data)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .checks import Statement
 from .language import Condition, Expr, Integer, Ref, Value, Where
+from .statements import Statement
 
 __all__ = ["bricks_away", "default_brick"]
 

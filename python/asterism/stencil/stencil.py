@@ -9,10 +9,11 @@ import numpy as np
 
 from ..base.indices import as_flags, as_shape
 from ..errors import DtypeError, InputError, ShapeError
-from .checks import Facts, Statement, check, check_dtype
+from .checks import Facts, check, check_dtype
 from .cost import Cost, cost
 from .interpreter import interpret, points_of, taken
-from .language import Assignment, Expr, Number, Reduction, Ref, _expr, walk
+from .language import Expr, Number, Ref, _expr, walk
+from .statements import Assignment, Reduction, Statement
 from .transpose import transposed
 from .user_line import fail, line_of_user
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .checks import Facts, Statement
+from .checks import Facts
 from .language import (
-    Assignment,
     Condition,
     Constant,
     Expr,
@@ -23,6 +22,7 @@ from .language import (
     Where,
     walk,
 )
+from .statements import Assignment, Statement
 from .user_line import fail
 
 __all__ = ["coefficients_of", "transposed"]
@@ -90,7 +90,7 @@ def _at(grid: Grid, offsets: Offsets) -> Ref:
 
 def _is_finite(coefficient: Expr) -> bool:
     """Tell whether a coefficient is finite wherever its grids are."""
-    return not any(isinstance(n, Operation) and n.op in ("/", "sqrt") and _varies(n) for n in walk(coefficient))
+    return not any(isinstance(n, Operation) and n.op in ("/", "sqrt", "log") and _varies(n) for n in walk(coefficient))
 
 
 def _varies(e: Expr) -> bool:

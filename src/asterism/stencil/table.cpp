@@ -8,9 +8,9 @@
 namespace asterism::stencil {
 
 namespace {
-constexpr std::array<char const*, 25> op_names = {"number", "constant", "copy", "+",    "*",     "/",         "abs", "sqrt", "min",
-                                                  "max",    "where",    "<",    "<=",   ">",     ">=",        "==",  "!=",   "&",
-                                                  "|",      "~",        "sum",  "fine", "index", "remainder", "test"};
+constexpr std::array<char const*, 29> op_names = {
+    "number", "constant", "copy", "+",  "*",  "/",  "abs", "sqrt", "exp", "log", "sin",  "cos",   "min",       "max", "where",
+    "<",      "<=",       ">",    ">=", "==", "!=", "&",   "|",    "~",   "sum", "fine", "index", "remainder", "test"};
 
 void within(std::int64_t value, std::int64_t end, char const* what) {
   ASTERISM_REQUIRE(value >= 0 && value < end, internal, "a stencil's table has the {} {} of {}", what, value, end);
@@ -19,6 +19,10 @@ bool takes(Op op, int argument) {
   switch (op) {
     case Op::absolute:
     case Op::root:
+    case Op::exponential:
+    case Op::logarithm:
+    case Op::sine:
+    case Op::cosine:
     case Op::negation: return argument < 1;
     case Op::where: return true;
     case Op::number:

@@ -28,13 +28,14 @@ struct Box {
 
 inline int floor_div(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-template <class R>
-R root(R x) {
-  return std::sqrt(x);
+/// f(x), a function of the standard library.
+template <class F, class R>
+R function(F const& f, R x) {
+  return f(x);
 }
-template <class R>
-Complex<R> root(Complex<R> z) {
-  auto const r = std::sqrt(std::complex<R>(z.re, z.im == 0 ? R(0) : z.im));  // the sign of a zero decides nothing
+template <class F, class R>
+Complex<R> function(F const& f, Complex<R> z) {
+  auto const r = f(std::complex<R>(z.re, z.im == 0 ? R(0) : z.im));  // the sign of a zero decides nothing
   return {r.real(), r.imag()};
 }
 
@@ -46,7 +47,11 @@ T plain(Op op, T x, T y, T z) {
     case Op::multiply: return x * y;
     case Op::divide: return x / y;
     case Op::absolute: return T(magnitude(x));
-    case Op::root: return root(x);
+    case Op::root: return function([](auto v) { return std::sqrt(v); }, x);
+    case Op::exponential: return function([](auto v) { return std::exp(v); }, x);
+    case Op::logarithm: return function([](auto v) { return std::log(v); }, x);
+    case Op::sine: return function([](auto v) { return std::sin(v); }, x);
+    case Op::cosine: return function([](auto v) { return std::cos(v); }, x);
     case Op::minimum: return real(x) < real(y) || x != x ? x : y;
     case Op::maximum: return real(x) > real(y) || x != x ? x : y;
     case Op::where: return x != T(0) ? y : z;
