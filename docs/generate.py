@@ -124,7 +124,7 @@ def commands() -> str:
     for name in names:
         command = ["asterism", *([name] if name else []), "--help"]
         text = subprocess.run(
-            [sys.executable, "-m", "asterism.cli", *command[1:]], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "asterism", *command[1:]], capture_output=True, text=True, check=True
         ).stdout
         out += [f"## {' '.join(command[:-1])}", "", f"```console\n$ {' '.join(command)}\n{text}```", ""]
     return "\n".join(out)
@@ -238,7 +238,7 @@ BLOCK = re.compile(r"^```console\n(\$ asterism [^\n]*)\n(.*?)^```", re.M | re.S)
 
 def output_of(command: str, folder: str) -> str:
     """Return what a command of the tutorial prints, run among the real matrices."""
-    words = [sys.executable, "-u", "-m", "asterism.cli", *command.split()[2:]]
+    words = [sys.executable, "-u", "-m", "asterism", *command.split()[2:]]
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.stdout
 

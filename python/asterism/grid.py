@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .base.indices import as_count, as_flags, as_shape
+from .base.values import dtype_name
 from .comm.communicator import as_communicator, one_call, reported
 from .comm.forest import Flight, StarForest, shared_zeros
 from .errors import InputError, OptionError, ShapeError, UnsupportedError
@@ -239,7 +240,9 @@ class Grid:
         if len(weights) != d:
             raise ShapeError(f"Grid.star_operator: {len(weights)} side coefficients for {d} directions.")
         all_three = [0.0] * (3 - d) + weights
-        return Operator._of(_core.StarOperator(self._h, float(centre), all_three, np.dtype(dtype).name))
+        return Operator._of(
+            _core.StarOperator(self._h, float(centre), all_three, dtype_name(dtype, "Grid.star_operator"))
+        )
 
     def forest(self) -> StarForest:
         """Return the star forest that fills ghost points: roots and leaves are points of local arrays."""

@@ -14,7 +14,7 @@ from asterism.cli.main import main
 
 def run(*args, expect=0, limit=PATIENCE):
     """Return what the program says."""
-    command = [sys.executable, "-m", "asterism.cli", *map(str, args)]
+    command = [sys.executable, "-m", "asterism", *map(str, args)]
     code, out = run_session(command, limit)
     assert code == expect, out
     return out

@@ -300,3 +300,55 @@ def test_one_option_with_two_values_is_refused(words):
     with pytest.raises(am.OptionError, match=f"given twice.*{words[first]}.*{words[second]}"):
         am.Solver(am.gallery.poisson((4, 4)), **words)
     am.Solver(am.gallery.poisson((4, 4)), **{first: words[first], second: words[first]})
+
+
+def test_masked_values_are_refused(tmp_path):
+    A = am.gallery.poisson((5, 5))
+    masked = np.ma.masked_array(np.ones(25), mask=[True] * 2 + [False] * 23)
+    calls = [
+        lambda: am.solve(A, masked), lambda: A @ masked, lambda: am.Vector(A).copy_from(masked), lambda: am.Vector.wrap(A, masked),
+        lambda: am.Matrix.coo((25, 25), range(25), range(25), masked), lambda: am.write_vector(tmp_path / "x.mtx", masked),
+        lambda: am.Matrix.from_scipy(np.ma.masked_array(np.eye(25), mask=np.diag(masked.mask))),
+        lambda: am.Builder((25, 25)).add(range(25), range(25), masked),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(am.InputError, match=r"has 2 masked values of \d+.*filled"):
+            call()
+    assert am.solve(A, np.ma.masked_array(np.ones(25)))[1].converged  # nothing is masked
+
+
+@pytest.mark.parametrize("dtype", ["foo", "float16", object, 3])
+def test_other_dtypes_are_named(dtype):
+    A = am.gallery.poisson((5, 5))
+    i = am.stencil.indices(1)[0]
+    s = am.stencil.assign(am.stencil.grid("y", 1)(i), 2.0 * am.stencil.grid("x", 1)(i))
+    calls = [
+        lambda: A.astype(dtype), lambda: am.Vector(A, dtype=dtype), lambda: am.Builder((4, 4), dtype),
+        lambda: am.Operator(lambda x: x, 4, dtype=dtype), lambda: am.stencil.operator(s, 8, dtype=dtype),
+        lambda: am.stencil.compile(s, 8, dtype=dtype), lambda: s.interpret(dtype=dtype, x=np.ones(8)),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(am.DtypeError, match="is none of float32, float64, complex64 and complex128"):
+            call()
+
+
+def test_a_solve_info_is_no_number():
+    info = am.solve(am.gallery.poisson((5, 5)), np.ones(25))[1]
+    for compare in (lambda: info == 0, lambda: info != 0, lambda: info == False):  # noqa: E712
+        with pytest.raises(TypeError, match=r"use info\.converged"):
+            compare()
+    assert info == info and info != "0" and info is not None and len({info, info}) == 1
+
+
+def test_ranks_that_distribute_different_matrices_are_told(on_ranks):
+    on_ranks(
+        2,
+        """
+S = sp.eye(10, format="csr")
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+assert np.array_equal(A @ np.ones(5), np.ones(5))
+for other in (S * (1 + rank), S if rank else sp.eye(10, k=1, format="csr"), (1 + rank) * np.eye(10)):
+    text = message(lambda: am.Matrix.from_scipy(other, comm, distribute=True))
+    assert "checksum of its entries" in text, text
+""",
+    )

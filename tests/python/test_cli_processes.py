@@ -21,7 +21,7 @@ from command_line import run, said
     ],
 )
 def test_a_reader_that_goes_away_is_no_error(args):
-    command = [sys.executable, "-u", "-m", "asterism.cli", *args]
+    command = [sys.executable, "-u", "-m", "asterism", *args]
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert p.stdout.readline()
     p.stdout.close()
@@ -32,7 +32,7 @@ def test_a_reader_that_goes_away_is_no_error(args):
 
 def test_a_result_is_written_though_nobody_reads(tmp_path):
     target = tmp_path / "x.npy"
-    command = [sys.executable, "-u", "-m", "asterism.cli", "solve", "poisson2d", "--n", "60", "--save", str(target)]
+    command = [sys.executable, "-u", "-m", "asterism", "solve", "poisson2d", "--n", "60", "--save", str(target)]
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     p.stdout.close()
     p.stderr.close()

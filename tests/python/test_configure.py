@@ -89,3 +89,10 @@ am.solve(A, np.ones(A.local_shape[0]))
 """,
         limit=60,
     )
+
+
+def test_options_may_be_the_text_of_a_file():
+    text = "# found by advise\n-ksp_type gmres  # restarts\n-ksp_gmres_restart 7\n\n#-pc_type none\n-pc_type jacobi\n"
+    s = am.Solver(am.gallery.poisson((5, 5)), text)
+    said = {o["name"]: o["value"] for o in s.options_in_force()}
+    assert (said["ksp_type"], said["ksp_gmres_restart"], said["pc_type"]) == ("gmres", "7", "jacobi")

@@ -19,7 +19,7 @@ COMMANDS = re.findall(r"^\$ (asterism .*)\n((?:[^$`].*\n)*)", README, re.M)
 def test_a_command_of_the_readme_prints_what_it_says(line, shown, tmp_path):
     assert len(COMMANDS) == 3
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    command = [sys.executable, "-m", "asterism.cli", *line.split()[1:]]
+    command = [sys.executable, "-m", "asterism", *line.split()[1:]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     for text in shown.splitlines():  # but for what rounding changes

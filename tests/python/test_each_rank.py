@@ -60,7 +60,7 @@ for sub, texts in (
     ("ilut" + none, ("ilut: the pivot of row ", "Use -sub_pc_factor_matching true, or -sub_pc_factor_shift_type nonzero.")),
     ("icc" + none.rsplit(" -", 1)[0], ("icc: the pivot of row ", "-sub_pc_type ilut, or -sub_pc_factor_shift_type positive_definite.")),
     ("sor", ("sor: the diagonal entry of row 77 is zero", "-sub_pc_type ilu")),
-    ("jacobi", ("jacobi: the diagonal entry of row 77 is zero. Use -sub_pc_type ilu", "-sub_pc_jacobi_type rowl1")),
+    ("jacobi", ("jacobi: the diagonal entry of row 77 is zero. Use -sub_pc_type lu", "-sub_pc_factor_matching true", "-sub_pc_jacobi_type rowl1")),
     ("chebyshev", ("chebyshev: the diagonal entry of row 77 is zero", "-sub_pc_type ilu")),
 ):
     try: am.Solver(A, "{blocks} -sub_pc_type " + sub, ksp="gmres")

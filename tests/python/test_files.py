@@ -230,3 +230,20 @@ def test_nothing_is_left_where_a_file_cannot_take_its_place(tmp_path, name):
     with pytest.raises(am.errors.AsterismError):
         am.write_matrix(tmp_path / name, am.gallery.poisson((4, 4)))
     assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["x.mtx", "x.petsc", "x.ast", "x.npy"])
+def test_processes_that_write_one_file_each_by_itself_leave_a_whole_one(on_ranks, tmp_path, name):
+    on_ranks(
+        2,
+        f"""
+path = {str(tmp_path / name)!r}
+for turn in range(20):
+    comm.Barrier()
+    am.write_vector(path, np.full(1000, 1.0 + rank))
+comm.Barrier()
+x = am.read_vector(path)
+assert x.shape == (1000,) and x[0] in (1, 2) and np.all(x == x[0])
+""",
+    )
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("x.")] == [name]

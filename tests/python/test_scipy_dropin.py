@@ -266,3 +266,16 @@ def test_least_squares_bad_input():
     x, info = am.least_squares(A, np.zeros(4))
     assert info.stop == 0 and not x.any()
     assert am.least_squares(A, np.arange(4.0), maxiter=1, atol=0, btol=0)[1].iterations == 1
+
+
+@pytest.mark.parametrize("method", ["cg", "bicg", "bicgstab", "cgs", "gmres"])
+@pytest.mark.parametrize("steps", [3, 10, 30])
+def test_a_solve_that_is_cut_off_returns_the_last_iterate_as_scipy(method, steps):
+    """Residuals of cg grow at first while its error falls: the smallest one is that of x = 0."""
+    import scipy.sparse.linalg as theirs
+
+    A, b = am.gallery.poisson((60, 60)).to_scipy(), np.ones(3600)
+    x, info = getattr(ours, method)(A, b, rtol=1e-12, maxiter=steps)
+    options = {"restart": 20} if method == "gmres" else {}
+    want, _ = getattr(theirs, method)(A, b, rtol=1e-12, maxiter=steps, **options)
+    assert info > 0 and np.allclose(x, want, rtol=1e-6, atol=1e-6 * abs(want).max())

@@ -111,3 +111,32 @@ for ksp in ("cg", "bicgstab", "tfqmr"):
         assert (a[0] == answers[0][0]).all() and a[1] == answers[0][1] and (a[2] == answers[0][2]).all(), ksp
 """,
     )
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_iterate_of_a_failed_solve_is_the_best_or_the_last_one(keeps):
+    A, b = am.gallery.poisson((60, 60)), np.ones(3600)
+    seen = []
+    with pytest.raises(am.ConvergenceError) as caught:
+        am.solve(
+            A, b, ksp="cg", pc="none", rtol=1e-12, maxiter=10, ksp_keep_best=keeps, monitor=lambda i, r: seen.append(r)
+        )
+    left = np.linalg.norm(b - A @ caught.value.x)
+    assert np.isclose(left, min(seen) if keeps else seen[-1]) and seen[-1] > 2 * min(seen)
+
+
+def test_preonly_applies_the_preconditioner_once():
+    """Whatever it leaves."""
+    A = am.gallery.elasticity((8, 8, 8))
+    b = np.ones(A.shape[0])
+    count = []
+
+    def apply(x):
+        count.append(1)
+        return 0.1 * x
+
+    for options in ({"pc": "amg"}, {"M": am.Operator(apply, A.shape[0])}):
+        with pytest.raises(am.ConvergenceError, match="applies the preconditioner once") as caught:
+            am.solve(A, b, ksp="preonly", **options)
+        assert caught.value.info.iterations == 1 and caught.value.info.resumes == 0
+    assert len(count) == 1

@@ -247,7 +247,7 @@ def test_a_network_needs_nodes(tmp_path):
 def test_solves_send_the_messages_that_are_predicted(ranks):
     words = "bench sptrsv poisson2d --n 20 --ordering amd --widest 4 --repeats 2 --json".split()
     done = subprocess.run(
-        [sys.executable, "-m", "asterism.cli", *words, "--ranks", str(ranks)],
+        [sys.executable, "-m", "asterism", *words, "--ranks", str(ranks)],
         capture_output=True,
         text=True,
         timeout=280,
@@ -268,7 +268,7 @@ def test_solves_on_gpus_are_measured_beside_cusparse(ranks, theirs):
     words = "bench sptrsv poisson2d --n 20 --ordering amd --widest 4 --repeats 2 --device cuda".split()
     fake = EMULATED_GPU.parent / "libasterism_fake_cusparse.so"
     env = os.environ | {"ASTERISM_CUSPARSE": str(fake if theirs else fake.parent / "none.so")}
-    command = [sys.executable, "-m", "asterism.cli", *words, "--ranks", str(ranks)]
+    command = [sys.executable, "-m", "asterism", *words, "--ranks", str(ranks)]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=280, env=env)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

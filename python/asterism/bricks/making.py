@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.aligned import aligned
+from ..base.values import unmasked
 from ..comm.agree import agreed
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from ..stencil.compiler import Library, build_ahead, gpu_kernel
@@ -201,7 +202,7 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
         at = axes_of(how, list(zip(low, high, strict=True)))
         array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
     else:
-        array = np.asarray(value)
+        array = unmasked(value, f"the array '{name}'")
         if array.shape != mine and array.shape == how.shape:
             array = array[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
     if array.shape != mine:

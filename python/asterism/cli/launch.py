@@ -18,7 +18,7 @@ from ..errors import CommError, InputError, UnsupportedError
 __all__ = ["add_ranks", "check_ranks", "communicator", "end_together", "output_of", "run", "under_mpi", "world_rank"]
 
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
-_PROGRAM = ("-m", "asterism.cli")
+_PROGRAM = ("-m", "asterism")
 _STATUS_FILE = "ASTERISM_STATUS_FILE"
 _RANKS_PER_CORE = 8  # more take turns for so long that it is rather a slip
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.indices import as_indices
+from ..base.values import dtype_name, unmasked
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError
 from .matrix import Matrix, layouts_of
@@ -68,7 +69,7 @@ class Builder:
         remote: str = "send",
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Builder")
-        self.dtype = np.dtype(dtype).newbyteorder("=")
+        self.dtype = np.dtype(dtype_name(dtype, "Builder"))
         self._h = _core.Builder(rows, cols, self.dtype.name, remote)
         self.shape = (rows.global_size, cols.global_size)
 
@@ -165,7 +166,7 @@ class Builder:
         return out
 
     def _give(self, put: Any, i: Any, j: Any, v: Any, what: str) -> None:
-        ii, jj, given = np.asarray(i), np.asarray(j), np.asarray(v)
+        ii, jj, given = np.asarray(i), np.asarray(j), unmasked(v, f"{what}: v")
         shape, vv = given.shape, as_values(given, f"{what}: v")
         if vv.dtype != self.dtype:
             if not np.can_cast(vv.dtype, self.dtype, "same_kind"):

@@ -244,7 +244,24 @@ def _numpy_array(path: str) -> NDArray[Any]:
 def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     """Write a vector, in the format that the name says: .mtx, .mtx.gz, .petsc (.bin, .dat), .npy (one process) or .ast.
 
-    Written beside, then renamed. Collective over A's ranks.
+    Parameters
+    ----------
+    path : str or Path
+        Written beside and renamed: an older file is there until the new one is whole.
+    x : array or Vector, shape (n,) or (n, k)
+        My rows of A, or without A the whole vector.
+    A : Matrix or Operator, optional
+        Whose ranks write together, each its rows. Without it each process writes a file of its own: of several that write the same
+        path the last one stays.
+
+    Raises
+    ------
+    FileError
+        Where the file cannot be written, or its name tells no format.
+
+    Notes
+    -----
+    Collective over A's ranks.
     """
     c = _own(A, "write_vector", Operator)._h.comm if A is not None else as_communicator(None)
     p = _path_of("write_vector", c, path)
@@ -369,6 +386,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     path : str or Path
         Written beside and renamed: an older file is there until the new one is whole.
     comm : None or mpi4py.MPI.Comm
+        Whose ranks write together. Without it each process writes a file of its own.
     **things : Matrix, array of my rows, (n) or (n, k), or str
         Under the names that `load` returns them by.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.display import html_table, si_bytes
 from ..base.indices import as_count, as_counts, as_indices
+from ..base.values import dtype_name
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .given_rows import Csr, as_coordinates, as_csr, checksum, from_rows, shape_of, whole
 from .operator import Operator, as_values
 from .products import Arithmetic, Transposed, is_factor, multiply
 
@@ -66,20 +68,24 @@ class Matrix(Arithmetic, Operator):
         Collective. Cost: one pass over the entries. The values are copied, S is not changed.
         """
         c = as_communicator(comm)
-        n, m = _shape_of(S)
-        xyz = None if coordinates is None else _as_coordinates(coordinates)
+        n, m = shape_of(S)
+        xyz = None if coordinates is None else as_coordinates(coordinates)
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1:
             dtype = as_values(np.empty(0, S.dtype), "the matrix").dtype.name
             said = [("distribute", str(bool(distribute))), ("the dtype", dtype)]
-            c.require_same("from_scipy", [*said, ("the shape", f"{n} x {m}")] if distribute else said)
+            if distribute:
+                S = S.tocsr() if hasattr(S, "tocsr") else S
+                said += [("the shape", f"{n} x {m}"), ("the checksum of its entries", checksum(S))]
+            c.require_same("from_scipy", said)
         if c.size > 1 and not distribute:
             square = c.sum(int(n == m))
             if square == c.size and n > 0:
                 raise ShapeError(
                     f"from_scipy: every rank passed a square {n} x {m} matrix. With a communicator, S is my rows with "
-                    "global columns; pass distribute=True if S is the whole matrix on every rank."
+                    "global columns: add the number of your first row to those of a diagonal block. Pass "
+                    "distribute=True if S is the whole matrix on every rank."
                 )
             if c.max(float(m)) != m or c.max(float(-m)) != -m:
                 raise ShapeError(
@@ -90,13 +96,13 @@ class Matrix(Arithmetic, Operator):
             rows = _core.Layout.even(c, n, together)
             part = slice(rows.begin, rows.end)
             if near_null_space is not None:
-                near_null_space = _whole(near_null_space, n, "near_null_space")[part]
+                near_null_space = whole(near_null_space, n, "near_null_space")[part]
             if xyz is not None:
-                xyz = _whole(xyz, n // together, "coordinates")[rows.begin // together : rows.end // together]
+                xyz = whole(xyz, n // together, "coordinates")[rows.begin // together : rows.end // together]
         else:
             rows = _core.Layout(c, n)
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
-        A = cls(_from_rows(rows, cols, _as_csr(S, part)))
+        A = cls(from_rows(rows, cols, as_csr(S, part)))
         A._describe(block_size, xyz, near_null_space)
         return A
 
@@ -204,7 +210,7 @@ class Matrix(Arithmetic, Operator):
         """Attach what is said of the mesh and of the operator. Collective."""
 
         def look() -> tuple[int | None, NDArray[np.float64] | None, NDArray[Any] | None]:
-            xyz = None if coordinates is None else _as_coordinates(coordinates)
+            xyz = None if coordinates is None else as_coordinates(coordinates)
             size = None if block_size is None else as_count(block_size, "block_size")
             if xyz is None:
                 return size, None, None if near_null_space is None else self._near_null_space_of(near_null_space)
@@ -359,8 +365,9 @@ class Matrix(Arithmetic, Operator):
     @one_call("Matrix.astype")
     def astype(self, dtype: Any) -> Matrix:
         """Return the matrix in another precision, or a real one as complex. Collective."""
-        self._comm.require_same("Matrix.astype", [("dtype", np.dtype(dtype).name)])
-        return Matrix(self._h.converted(np.dtype(dtype).name))
+        name = dtype_name(dtype, "Matrix.astype")
+        self._comm.require_same("Matrix.astype", [("dtype", name)])
+        return Matrix(self._h.converted(name))
 
     @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:
@@ -419,66 +426,9 @@ def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: 
     return rows, rows if n == m else _core.Layout.even(comm, m)
 
 
-class _Csr(NamedTuple):
-    """Rows as SciPy has them: offsets, columns, values."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-
-
-def _whole(array: Any, rows: int, name: str) -> NDArray[Any]:
-    given = np.asarray(array)
-    if given.shape[:1] != (rows,):
-        raise ShapeError(
-            f"{name} has shape {given.shape}; with distribute=True all {rows} rows are needed on every rank."
-        )
-    return given
-
-
-def _shape_of(S: Any) -> tuple[int, int]:
-    if isinstance(S, Matrix):
-        raise TypeError("this is an asterism.Matrix already")
-    if isinstance(S, Operator):
-        raise TypeError(f"{S!r} is known by its products alone; entries are needed here.")
-    if not (hasattr(S, "tocsr") or isinstance(S, np.ndarray) and S.ndim == 2):
-        raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
-    if len(S.shape) != 2:
-        raise ShapeError(f"a matrix has two dimensions, not the shape {S.shape}.")
-    return int(S.shape[0]), int(S.shape[1])
-
-
-def _as_csr(S: Any, part: slice) -> _Csr:
-    """Return these rows of a sparse matrix, or of a dense array without its zeros."""
-    if hasattr(S, "tocsr"):
-        csr = S.tocsr()
-        csr = csr if part == slice(0, csr.shape[0]) else csr[part]
-        if csr.indices.dtype not in (np.int32, np.int64):
-            raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
-        return _Csr(csr.indptr, csr.indices, csr.data)
-    places = np.nonzero(rows := np.asarray(S)[part])
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
-    return _Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
-
-
-def _from_rows(rows: Any, cols: Any, csr: _Csr) -> Any:
-    narrow = csr.indices.dtype == np.int32
-    index = np.int32 if narrow else np.int64
-    build = _core.Matrix.from_rows32 if narrow else _core.Matrix.from_rows64
-    ptr, col = (np.ascontiguousarray(a, dtype=index) for a in (csr.indptr, csr.indices))
-    return build(rows, cols, ptr, col, as_values(csr.data, "the matrix"))
-
-
-def _as_coordinates(coordinates: Any) -> NDArray[np.float64]:
-    xyz = np.ascontiguousarray(coordinates, dtype=np.float64)
-    if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
-        raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
-    return xyz
-
-
 def _unpickled(shape: tuple[int, int], ptr: Any, col: Any, val: Any, said: tuple[int, Any, Any], half: str) -> Matrix:
     rows, cols = layouts_of(shape, as_communicator(None), None, "Matrix")
-    A = Matrix(_from_rows(rows, cols, _Csr(ptr, col, val)))
+    A = Matrix(from_rows(rows, cols, Csr(ptr, col, val)))
     block_size, xyz, near = said
     A._describe(block_size, xyz, None)
     A._describe(None, None, near)

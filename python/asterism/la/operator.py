@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.indices import as_count
+from ..base.values import DTYPES, dtype_name, unmasked
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 
 __all__ = ["Operator", "as_values"]
 
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-
 
 def as_values(values: Any, what: str) -> NDArray[Any]:
     """Return a C-contiguous array of one of the four dtypes; integers and bools become float64."""
-    array = np.asarray(values)
+    array = unmasked(values, what)
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if isinstance(values, Operator):
         raise InputError(f"{what} is {values!r}; an array is needed. A.to_scipy() makes a SciPy matrix of a Matrix.")
-    if array.dtype.name not in _DTYPES:
+    if array.dtype.name not in DTYPES:
         raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -96,19 +95,20 @@ class Operator:
         c = as_communicator(comm)
         row_layout = _core.Layout(c, as_count(rows, "Operator: rows"))
         col_layout = row_layout if cols is None else _core.Layout(c, as_count(cols, "Operator: cols"))
+        kind = dtype_name(dtype, "Operator")
         main = None if diagonal is None else as_values(diagonal, "Operator: diagonal")
         if main is not None:
             if main.shape != (rows,) or not row_layout.fits(col_layout):
                 raise ShapeError(
                     f"Operator: diagonal has shape {main.shape}; ({rows},) is needed here, of a square operator."
                 )
-            if not np.can_cast(main.dtype, dtype, "same_kind"):
-                raise DtypeError(f"Operator: diagonal is {main.dtype}, the operator {np.dtype(dtype)}.")
-            main = main.astype(dtype, copy=False)
+            if not np.can_cast(main.dtype, kind, "same_kind"):
+                raise DtypeError(f"Operator: diagonal is {main.dtype}, the operator {kind}.")
+            main = main.astype(kind, copy=False)
         self._h: _core.Operator = _core.FunctionOperator(
             row_layout,
             col_layout,
-            np.dtype(dtype).name,
+            kind,
             _filled_by(apply, name),
             None if adjoint is None else _filled_by(adjoint, name),
             main,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.values import dtype_name, unmasked
 from ..comm.communicator import reported
 from ..device.queue import GpuArray, Queue, handle_of
 from ..errors import InputError, ShapeError
@@ -215,7 +216,7 @@ class Vector:
         unified: bool = False,
     ) -> None:
         self.queue = _INLINE if queue is None else queue
-        name = np.dtype(A.dtype if dtype is None else dtype).name
+        name = dtype_name(A.dtype if dtype is None else dtype, "Vector")
         if isinstance(A, Operator) and not unified:
             self._h = _core.QueueVector.make_of_operator(A._h, name, columns, self.queue._h)
         else:
@@ -270,7 +271,7 @@ class Vector:
             return cls._of(h, q, len(on_gpu["shape"]) == 1)
         if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
             array = np.from_dlpack(array)
-        view = np.asarray(array)
+        view = unmasked(array, "Vector.wrap: the array")
         usable = as_values(view, "Vector.wrap")
         if usable is not view and not np.shares_memory(usable, view):
             raise InputError(
@@ -359,7 +360,7 @@ class Vector:
         if isinstance(x, Vector):
             self._h.copy_from(x._h)
             return
-        array = np.asarray(x)
+        array = unmasked(x, "copy_from: the array")
         if array.shape != self.shape:
             raise ShapeError(f"copy_from: an array of shape {array.shape} into a vector of {self.shape}.")
         np.copyto(self.numpy(), array, casting="same_kind")

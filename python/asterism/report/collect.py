@@ -148,10 +148,12 @@ def _busy(f: Findings) -> str | None:
     if f.waited < 0.05:
         return None
     ours = f.ranks * f.threads
+    fewer = ", or ASTERISM_NUM_THREADS=1" if f.threads > 1 else ""
+    leave = "; ASTERISM_NUM_THREADS=1 leaves cores to others" if f.threads > 1 else ""
     why = (
-        f"{ours} threads of this program share {f.cores} core(s). Use fewer ranks, or ASTERISM_NUM_THREADS=1."
+        f"{ours} threads of this program share {f.cores} core(s). Use fewer ranks{fewer}."
         if ours > f.cores
-        else "other programs used the cores. Times and rates say less then; ASTERISM_NUM_THREADS=1 leaves cores to others."
+        else f"other programs used the cores. Times and rates say less then{leave}."
     )
     return f"The machine was busy: a thread waited for a core {100 * f.waited:.0f} % of the time, since {why}"
 
@@ -200,9 +202,11 @@ def _advice(f: Findings) -> list[str]:
         out.append(f"The solve ended with {info.reason}: {info.why}")
     if total > 0 and info.setup_seconds > 0.5 * total and info.iterations > 0:
         again = info.setup_seconds / max(info.solve_seconds, 1e-9)
+        cheaper = info.preconditioner.startswith("amg") and info.iterations <= 30
         out.append(
             f"Set-up took {100 * info.setup_seconds / total:.0f} % of the time ({again:.1f} times one solve): keep the "
-            "Solver for further right-hand sides, or try a cheaper preconditioner (-pc_type jacobi) for a single easy one."
+            "Solver for further right-hand sides"
+            + (", or try a cheaper preconditioner (-pc_type jacobi) for a single one." if cheaper else ".")
         )
     if busy := _busy(f):
         out.append(busy)
@@ -213,14 +217,15 @@ def _advice(f: Findings) -> list[str]:
         out.append(
             f"{info.iterations} iterations are many: "
             + (
-                f"give {said}, or try a smaller -pc_amg_threshold."
+                f"give {said}, or try a smaller -pc_amg_threshold"
                 if info.preconditioner.startswith("amg")
-                else f"try -pc_type amg (symmetric), with {said}; or ilu."
+                else f"try -pc_type amg (symmetric), with {said}; or ilu"
             )
+            + ", or solve directly: -ksp_type preonly -pc_type lu. `asterism advise` tries several."
         )
     if info.converged and info.resumes:
         out.append(
-            f"The verified residual missed the target {info.resumes} time(s) and the method went on: the tolerance is near what {f.problem.split(',')[0]} allows."
+            f"The verified residual missed the target {info.resumes} time(s) and the method went on: the tolerance is near the rounding of b - A x."
         )
     if not out:
         out.append("Nothing stood out.")

@@ -75,6 +75,7 @@ class _System:
             ksp_atol=min(float(atol), largest),
             ksp_max_it=int(max_it),
             ksp_divtol=largest,
+            ksp_keep_best="false",  # SciPy returns the last iterate
             **{"ksp_check_input": "false", **options},
         )
 

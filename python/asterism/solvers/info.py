@@ -13,7 +13,7 @@ from ..base.display import html_table, si_bytes
 __all__ = ["SolveInfo"]
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class SolveInfo:
     """What happened in a solve.
 
@@ -70,6 +70,13 @@ class SolveInfo:
         raise TypeError(
             "the truth of a SolveInfo is ambiguous (SciPy's info is 0 on success); use info.converged instead"
         )
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (int, float)):
+            raise TypeError("a SolveInfo is no number (SciPy's info is 0 on success); use info.converged instead")
+        return self is other
+
+    __hash__ = object.__hash__
 
     def _summary(self) -> str:
         columns = np.size(self.true_residual)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.values import unmasked
 from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts
 from .language import (
@@ -123,7 +124,7 @@ def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str,
 
 def _array(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     try:
-        array = np.asarray(value)
+        array = unmasked(value, f"the array '{name}'")
     except ValueError as error:  # rows of different lengths
         raise ShapeError(f"the array '{name}' is not one: {error}") from None
     if array.dtype.kind not in ("buifc" if dtype.kind == "c" else "buif"):

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.indices import as_flags, as_shape
+from ..base.values import dtype_name
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .checks import are_real
 from .compiler import Library, build
 from .interpreter import interpret, points_of, taken
 from .sources import Source, generate
 from .statements import Reduction
-from .stencil import Stencil, as_dtype
+from .stencil import Stencil
 from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]
@@ -307,4 +308,4 @@ def compile(
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)
     stencil.check_shape(sizes, flags)
-    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, as_dtype(dtype)))
+    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, dtype_name(dtype, "stencil")))

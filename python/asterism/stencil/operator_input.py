@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..base.indices import as_counts, as_flags, as_shape
+from ..base.values import dtype_name
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .numerals import as_number
 from .reach import bricks_away, default_brick
-from .stencil import Stencil, as_brick, as_dtype
+from .stencil import Stencil, as_brick
 from .transpose import coefficients_of
 
 __all__ = ["checked"]
@@ -63,7 +64,7 @@ def checked(
             raise InputError(
                 f"the stencil reads {max(low, high)} points far along axis {axis}, which is beyond the next brick of {blocks[axis]}. {hint}"
             )
-    kind = as_dtype(dtype)
+    kind = dtype_name(dtype, "stencil")
     scalars = dict(f.constants)
     coefficients = {}
     for name, value in given.items():

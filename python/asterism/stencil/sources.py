@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..base.cpu import cpu_flags
+from ..base.values import dtype_name
 from ..errors import InputError, OptionError
 from .checks import check_dtype
 from .edge_body import has_long_ends
@@ -23,7 +24,7 @@ from .lower import lower
 from .nodes import Builder, Program, postorder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
-from .stencil import Stencil, as_brick, as_dtype
+from .stencil import Stencil, as_brick
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
 
@@ -140,7 +141,7 @@ def generate(
         raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
     if f.space != "one" and any(n % 2 for n in sizes):
         raise InputError(f"brick={sizes}: stencils on a fine and a coarse grid need even sizes.")
-    name = as_dtype(dtype)
+    name = dtype_name(dtype, "stencil")
     check_dtype(stencil.statements, name)
     key = (target, sizes, name)
     if key not in stencil._sources:

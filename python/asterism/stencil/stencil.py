@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..base.indices import as_flags, as_shape
-from ..errors import DtypeError, InputError, ShapeError
+from ..base.values import dtype_name
+from ..errors import InputError, ShapeError
 from .checks import Facts, check, check_dtype
 from .cost import Cost, cost
 from .interpreter import interpret, points_of, taken
@@ -18,14 +19,6 @@ from .transpose import transposed
 from .user_line import fail, line_of_user
 
 __all__ = ["Stencil", "assign", "fuse", "reduce"]
-
-
-def as_dtype(dtype: Any) -> str:
-    """Return float32, float64, complex64 or complex128."""
-    name = np.dtype(dtype).name
-    if name not in ("float32", "float64", "complex64", "complex128"):
-        raise DtypeError(f"stencils are computed in float32, float64, complex64 or complex128, not {name}.")
-    return str(name)
 
 
 def as_brick(brick: int | Sequence[int], dimensions: int, what: str) -> tuple[int, ...]:
@@ -77,7 +70,7 @@ class Stencil:
         >>> print(am.stencil.assign(out(i, j), u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4 * u(i, j)).cost())
         5 loads, 1 stores, 5 flops, 16 bytes a point: 0.312 flops a byte
         """
-        return cost(self.statements, self.facts, np.dtype(as_dtype(dtype)).itemsize)
+        return cost(self.statements, self.facts, np.dtype(dtype_name(dtype, "stencil")).itemsize)
 
     def source(
         self, target: str | None = None, brick: int | Sequence[int] | None = None, dtype: Any = np.float64
@@ -116,7 +109,7 @@ class Stencil:
             Of the outputs (arrays) and the reductions (float, or complex), by name.
         """
         f = self.facts
-        kind = as_dtype(dtype)
+        kind = dtype_name(dtype, "stencil")
         check_dtype(self.statements, kind)
         arrays, constants = taken(f, given, kind)
         flags = as_flags(periodic, f.dimensions)

@@ -38,6 +38,10 @@ std::vector<std::string> split(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
     while (i < text.size() && std::isspace(static_cast<unsigned char>(text[i]))) ++i;
+    if (i < text.size() && text[i] == '#') {  // a comment, to the end of its line
+      i = std::min(text.find('\n', i), text.size());
+      continue;
+    }
     std::size_t j = i;
     while (j < text.size() && !std::isspace(static_cast<unsigned char>(text[j]))) ++j;
     if (j > i) tokens.emplace_back(text.substr(i, j - i));

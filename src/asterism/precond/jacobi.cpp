@@ -106,11 +106,10 @@ void invert_entries(Vector& d, char const* name, bool has_entries, std::string c
   });
   comm::agree(d.comm(), [&] {
     ASTERISM_REQUIRE(bad == none, value, "{}: the diagonal entry of {} is zero. {}.", name, d.space().own_entry_name(bad),
-                     has_entries
-                         ? format("Use -{}pc_type ilu with -{}pc_factor_shift_type nonzero, -{}pc_type jacobi -{}pc_jacobi_type rowl1, "
-                                  "or reorder the equations",
-                                  prefix, prefix, prefix, prefix)
-                         : format("Give points that stand for nothing a 1 there, or use -{}pc_type none", prefix));
+                     has_entries ? format("Use -{}pc_type lu, -{}pc_type ilut -{}pc_factor_matching true, or -{}pc_type jacobi "
+                                          "-{}pc_jacobi_type rowl1",
+                                          prefix, prefix, prefix, prefix, prefix)
+                                 : format("Give points that stand for nothing a 1 there, or use -{}pc_type none", prefix));
   });
 }
 

@@ -15,9 +15,9 @@ std::string Solver::other_preconditioner() const {
            "a matrix near A as P, or an approximate inverse as M";
   if (now == "lu" || now == "cholesky") return "a wider dtype: this is a direct solution already";
   if (seen().zero_diagonals > 0) {
-    std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";
-    std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 100" : of_rows;
-    return format("{} ({} entries of the diagonal are zero){}", other, seen().zero_diagonals, direct);
+    std::string const matched = now == "ilut" ? "a smaller -pc_ilut_drop with a larger -pc_ilut_fill"
+                                              : "-pc_type ilut -pc_factor_matching true -pc_ilut_drop 1e-6 -pc_ilut_fill 100";
+    return format("-ksp_type preonly -pc_type lu ({} entries of the diagonal are zero), or {}", seen().zero_diagonals, matched);
   }
   if (definite) {
     if (now == "amg" || now == "gamg")
@@ -26,7 +26,7 @@ std::string Solver::other_preconditioner() const {
              "coordinates, "
              "or -pc_type icc -pc_factor_shift_type positive_definite" +
              direct;
-    if (now == "icc") return "-pc_type amg, or -pc_factor_levels 2" + direct;
+    if (now == "icc") return "-pc_type amg" + direct;
     return "-pc_type amg or icc" + direct;
   }
   if (now == "ilu") return "-pc_factor_levels 2, or -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10" + direct;
@@ -34,7 +34,8 @@ std::string Solver::other_preconditioner() const {
   return "-pc_type ilu or ilut" + direct;
 }
 
-std::string Solver::advice(Reason reason) const {
+std::string Solver::advice(Reason reason, double residual) const {
+  std::string const accept = residual < 1e-2 ? "Accept this accuracy with a larger -ksp_rtol, or try " : "Try ";
   bool const is_gmres = method_name_ == "gmres" || method_name_ == "fgmres";
   bool const factors = preconditioner_type_ == "ilu" || preconditioner_type_ == "ilut" || preconditioner_type_ == "icc";
   std::string const method = is_gmres                                            ? ""
@@ -48,10 +49,9 @@ std::string Solver::advice(Reason reason) const {
       return format("Try {}{}, or more -ksp_max_it.", other_preconditioner(), is_gmres ? ", a larger -ksp_gmres_restart" : "");
     case Reason::diverged_stagnated:
       if (bool const direct = preconditioner_type_ == "lu" || preconditioner_type_ == "cholesky"; !direct)
-        return format("Accept this accuracy with a larger -ksp_rtol, or try {}{}{}.",
-                      epsilon_of(A_->dtype()) > 1e-10 ? "a wider dtype (float64), " : "", other_preconditioner(),
+        return format("{}{}{}{}.", accept, epsilon_of(A_->dtype()) > 1e-10 ? "a wider dtype (float64), " : "", other_preconditioner(),
                       is_gmres ? ", or a larger -ksp_gmres_restart" : "");
-      return format("Accept this accuracy with a larger -ksp_rtol, or try {}.", other_preconditioner());
+      return format("{}{}.", accept, other_preconditioner());
     case Reason::diverged_indefinite_mat:
       return format("Use -ksp_type minres (Hermitian) or gmres.{}",
                     inspection_.positive_diagonal ? " If the matrix should be definite, look for a wrong sign."

@@ -45,6 +45,7 @@ OptionTable const& method_table() {
       real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
       real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
       integer_option("ksp_max_it", 10000, "most iterations", 0),
+      flag_option("ksp_keep_best", true, "x of a solve that fails: the iterate with the smallest residual; false: the last one"),
       integer_option("ksp_max_resumes", 30, "times a method starts again when the verified residual misses the target", 0, 1000),
       choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},

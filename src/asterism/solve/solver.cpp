@@ -164,6 +164,7 @@ void Solver::read_options(OptionReader& r) {
   rule_ = {r.real("ksp_rtol"), r.real("ksp_atol"), r.real("ksp_divtol"), r.integer("ksp_max_it")};
   looks_ = r.text("ksp_check_input") == "true";
   projects_ = r.text("ksp_null_space");
+  keeps_best_ = r.flag("ksp_keep_best");
   max_resumes_ = r.integer("ksp_max_resumes");
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);

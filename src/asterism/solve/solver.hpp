@@ -185,7 +185,8 @@ class Solver {
   bool ended(krylov::Monitor& monitor, std::vector<double> const& true_norms, Vector const& x, std::vector<double>& before,
              SolveInfo& info) const;
   /// What to try when a solve ended so: nothing that is in use already.
-  std::string advice(krylov::Reason reason) const;
+  /// residual: the largest of the columns, relative to b.
+  std::string advice(krylov::Reason reason, double residual) const;
   std::string other_preconditioner() const;
   bool at_rounding_level(double residual, double norm_b, Vector const& x) const;
 
@@ -214,6 +215,7 @@ class Solver {
   std::size_t record_without_preconditioner_ = 0;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;
+  bool keeps_best_ = true;
   bool looks_ = true;     // at the matrix, before anything is done with it
   std::string projects_;  // -ksp_null_space
   device::Queue queue_;

@@ -284,7 +284,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
       method_->solve(A, M, b, x, monitor);
       norms = method_->ends_with_true_residual() && checked == system ? monitor.last_norms() : std::vector<double>{};
       if (norms.empty()) norms = true_norms();
-      if (monitor.restore_best(norms)) norms = true_norms();
+      bool const finite = std::ranges::all_of(norms, [](double v) { return std::isfinite(v); });
+      if ((keeps_best_ || !finite) && monitor.restore_best(norms)) norms = true_norms();
     } while (!ended(monitor, norms, x, before, info));
 
   if (scales) {
@@ -315,8 +316,11 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   if (on_gpu)
     if (auto const told = told_without_form(without_form); !told.empty())
       info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
-  if (!info.converged)
-    if (auto const hint = advice(monitor.reason()); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+  if (!info.converged) {
+    double residual = 0;
+    for (std::size_t j = 0; j < norms.size(); ++j) residual = std::max(residual, norms[j] / std::max(targets[j].norm_b, 1e-300));
+    if (auto const hint = advice(monitor.reason(), residual); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+  }
   info.solve_seconds = profile::now() - start;
   Attempted out{std::move(info), {}, false, false};
   auto const reason = monitor.reason();
@@ -361,7 +365,7 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
   bool const stalled = monitor.trouble() == Reason::diverged_stagnated;
   // with another start it may do better, but not if it had reached what it takes for its target
   bool const worth_a_try = stagnation.starts_again && !believed && monitor.vain_starts() < 4;
-  bool const again = stalled && !stagnation.starts_again ? false : progress || worth_a_try;
+  bool const again = !applies_once() && !(stalled && !stagnation.starts_again) && (progress || worth_a_try);
   if (again && info.resumes < max_resumes_ && monitor.iterations() < rule_.max_it) {
     if (progress) before = norms;
     ++info.resumes;
@@ -389,8 +393,10 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     if (alone && applies_once() && !preconditioner_->direct())
       why = format("{} applies the preconditioner once, and {} is no direct solve: {}", method_name_, preconditioner_name(), where);
     else if (alone)
-      why = format("the method believed it had converged, but {}: rounding in A x and in the preconditioner is that large in {}", where,
-                   name_of(A_->dtype()));
+      why = format("the method believed it had converged, but {}: {}", where,
+                   norms[worst] > 0.01 * targets[worst].norm_b
+                       ? "that is no rounding. The preconditioner is far from an inverse, or not definite where the method needs it"
+                       : format("rounding in A x and in the preconditioner is that large in {}", name_of(A_->dtype())));
     else if (info.resumes > 0) why = format("{}; after {} new start(s) {}", why, info.resumes, where);
     else why = format("{}; {}", why, where);
   }

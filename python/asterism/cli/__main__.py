@@ -1,7 +1,0 @@
-"""``python -m asterism.cli``."""
-
-import sys
-
-from .main import main
-
-sys.exit(main())

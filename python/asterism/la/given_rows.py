@@ -1,0 +1,87 @@
+"""Rows of a matrix as users have them: of SciPy, or dense."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..base.values import unmasked
+from ..errors import DtypeError, ShapeError
+from .operator import Operator, as_values
+
+__all__ = ["Csr", "as_coordinates", "as_csr", "checksum", "from_rows", "shape_of", "whole"]
+
+
+class Csr(NamedTuple):
+    """Rows as SciPy has them: offsets, columns, values."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+
+
+def whole(array: Any, rows: int, name: str) -> NDArray[Any]:
+    """Return an array that every rank has whole."""
+    given = unmasked(array, name)
+    if given.shape[:1] != (rows,):
+        raise ShapeError(
+            f"{name} has shape {given.shape}; with distribute=True all {rows} rows are needed on every rank."
+        )
+    return given
+
+
+def shape_of(S: Any) -> tuple[int, int]:
+    """Return the shape of what can become a matrix."""
+    if isinstance(S, Operator):
+        if hasattr(S, "to_scipy"):
+            raise TypeError("this is an asterism.Matrix already")
+        raise TypeError(f"{S!r} is known by its products alone; entries are needed here.")
+    if not (hasattr(S, "tocsr") or isinstance(S, np.ndarray) and S.ndim == 2):
+        raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
+    unmasked(S, "the matrix")
+    if len(S.shape) != 2:
+        raise ShapeError(f"a matrix has two dimensions, not the shape {S.shape}.")
+    return int(S.shape[0]), int(S.shape[1])
+
+
+def as_csr(S: Any, part: slice) -> Csr:
+    """Return these rows of a sparse matrix, or of a dense array without its zeros."""
+    if hasattr(S, "tocsr"):
+        csr = S.tocsr()
+        csr = csr if part == slice(0, csr.shape[0]) else csr[part]
+        if csr.indices.dtype not in (np.int32, np.int64):
+            raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
+        return Csr(csr.indptr, csr.indices, csr.data)
+    places = np.nonzero(rows := np.asarray(S)[part])
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
+    return Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
+
+
+def checksum(S: Any) -> str:
+    """Return a number that tells whether ranks have the same entries. Cost: one pass over them."""
+    parts = (S.indptr, S.indices, S.data) if hasattr(S, "indptr") else (S,)
+    out = 0
+    for part in parts:
+        out = zlib.crc32(np.ascontiguousarray(part).data, out)
+    return f"{out:08x}"
+
+
+def from_rows(rows: Any, cols: Any, csr: Csr) -> Any:
+    """Return the handle of a matrix with these rows on this rank."""
+    narrow = csr.indices.dtype == np.int32
+    index = np.int32 if narrow else np.int64
+    build = _core.Matrix.from_rows32 if narrow else _core.Matrix.from_rows64
+    ptr, col = (np.ascontiguousarray(a, dtype=index) for a in (csr.indptr, csr.indices))
+    return build(rows, cols, ptr, col, as_values(csr.data, "the matrix"))
+
+
+def as_coordinates(coordinates: Any) -> NDArray[np.float64]:
+    """Return the coordinates of nodes, shape (nodes, 2) or (nodes, 3)."""
+    xyz = np.ascontiguousarray(coordinates, dtype=np.float64)
+    if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
+        raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
+    return xyz
