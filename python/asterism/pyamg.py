@@ -242,8 +242,7 @@ def smoothed_aggregation_solver(
     ):
         if value not in allowed:
             raise UnsupportedError(f"{name}={value!r} is not offered; {' or '.join(map(repr, allowed))}.")
-    bs = A.blocksize[0] if hasattr(A, "blocksize") and A.blocksize[0] == A.blocksize[1] else 1
-    matrix = A if isinstance(A, Matrix) else Matrix.from_scipy(A, block_size=bs)
+    matrix = A if isinstance(A, Matrix) else Matrix.from_scipy(A)
     if symmetry != "hermitian" and (symmetry != "symmetric" or matrix.dtype.kind == "c"):
         raise UnsupportedError(f"symmetry={symmetry!r} of a {matrix.dtype} matrix is not offered; 'hermitian'.")
     if B is not None:

@@ -352,3 +352,32 @@ for other in (S * (1 + rank), S if rank else sp.eye(10, k=1, format="csr"), (1 +
     assert "checksum of its entries" in text, text
 """,
     )
+
+
+def test_hints_of_what_was_meant(on_ranks):
+    on_ranks(
+        2,
+        """
+S = am.gallery.poisson((6, 6)).to_scipy()
+lo = 18 * rank
+mine = S[lo : lo + 18]
+assert "am.Matrix.from_scipy(S, comm)" in message(lambda: am.solve(mine, np.ones(18)))
+A = am.Matrix.from_scipy(mine, comm)
+assert f"it is b[{lo}:{lo + 18}]" in message(lambda: am.solve(A, np.ones(36)))
+""",
+    )
+    A = am.gallery.poisson((6, 6))
+    with pytest.raises(am.InputError, match="b is a csc_matrix.*toarray"):
+        am.solve(A, sp.csc_matrix(np.ones((36, 1))))
+    with pytest.raises(am.InputError, match="2 matrices for 3 factors"):
+        am.ProductPlan(A, A, A).multiply(A, A)
+    for pc, text in (("hypre", "-pc_amg_type classical"), ("fieldsplit", "give it as M"), ("gasm", "asm has")):
+        with pytest.raises(am.OptionError, match=text):
+            am.Solver(A, pc=pc)
+
+
+def test_blocks_of_scipy_are_rows_of_nodes():
+    K = am.gallery.elasticity((4, 4, 4))
+    assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3))).block_size == 3
+    assert am.Matrix.from_scipy(K.to_scipy()).block_size == am.Matrix.from_scipy(K.to_scipy().tobsr((3, 1))).block_size == 1
+    assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3)), block_size=1).block_size == 1

@@ -297,7 +297,8 @@ def test_operators_that_need_no_spacing_of_that_name():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ("-mg_levels_pc_type ilu", "jacobi or color_sor, not ilu"),
+        ("-mg_levels_pc_type ilu", "auto, jacobi, color_sor. A level has no entries"),
+        ("-mg_levels_pc_jacobi_type rowl1", "no rows to sum"),
         ("-mg_levels_ksp_type chebyshev -pc_gmg_omega 0.7", "no effect"),
         ("-mg_coarse_ksp_typ cg -pc_gmg_coarse_type ksp", "mg_coarse_ksp_type"),
     ],

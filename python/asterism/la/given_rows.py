@@ -13,7 +13,7 @@ from ..base.values import unmasked
 from ..errors import DtypeError, ShapeError
 from .operator import Operator, as_values
 
-__all__ = ["Csr", "as_coordinates", "as_csr", "checksum", "from_rows", "shape_of", "whole"]
+__all__ = ["Csr", "as_coordinates", "as_csr", "checksum", "from_rows", "rows_of_a_block", "shape_of", "whole"]
 
 
 class Csr(NamedTuple):
@@ -59,6 +59,12 @@ def as_csr(S: Any, part: slice) -> Csr:
     places = np.nonzero(rows := np.asarray(S)[part])
     ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
     return Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
+
+
+def rows_of_a_block(S: Any) -> int:
+    """Return the size of the square blocks that a matrix is stored by, or 1."""
+    rows, columns = getattr(S, "blocksize", (1, 1))
+    return int(rows) if rows == columns else 1
 
 
 def checksum(S: Any) -> str:

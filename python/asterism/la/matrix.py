@@ -14,7 +14,7 @@ from ..base.values import dtype_name
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .given_rows import Csr, as_coordinates, as_csr, checksum, from_rows, shape_of, whole
+from .given_rows import Csr, as_coordinates, as_csr, checksum, from_rows, rows_of_a_block, shape_of, whole
 from .operator import Operator, as_values
 from .products import Arithmetic, Transposed, is_factor, multiply
 
@@ -42,7 +42,7 @@ class Matrix(Arithmetic, Operator):
         comm: Any = None,
         *,
         distribute: bool = False,
-        block_size: int = 1,
+        block_size: int | None = None,
         near_null_space: Any = None,
         coordinates: Any = None,
     ) -> Matrix:
@@ -55,8 +55,8 @@ class Matrix(Arithmetic, Operator):
         comm : None or mpi4py.MPI.Comm
         distribute : bool
             With a communicator: every rank passes the same whole matrix and keeps its part.
-        block_size : int
-            Rows per node of the mesh.
+        block_size : int, optional
+            Rows per node of the mesh; by default those of a block of a BSR matrix, else 1.
         near_null_space : array, shape (my rows, k), optional
             Vectors that the operator maps to nearly zero, e.g. rigid-body modes.
         coordinates : array, shape (my nodes, d), optional
@@ -70,6 +70,7 @@ class Matrix(Arithmetic, Operator):
         c = as_communicator(comm)
         n, m = shape_of(S)
         xyz = None if coordinates is None else as_coordinates(coordinates)
+        block_size = rows_of_a_block(S) if block_size is None else block_size
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1:

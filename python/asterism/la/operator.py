@@ -25,6 +25,8 @@ def as_values(values: Any, what: str) -> NDArray[Any]:
         array = array.astype(np.float64)
     if isinstance(values, Operator):
         raise InputError(f"{what} is {values!r}; an array is needed. A.to_scipy() makes a SciPy matrix of a Matrix.")
+    if hasattr(values, "toarray"):
+        raise InputError(f"{what} is a {type(values).__name__}; an array is needed: toarray() makes one.")
     if array.dtype.name not in DTYPES:
         raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
     if not array.dtype.isnative:

@@ -220,9 +220,11 @@ class ProductPlan:
         InputError
             If a factor has entries at other places.
         """
+        if len(factors) != len(self._forms):
+            raise InputError(f"ProductPlan.multiply: {len(factors)} matrices for {len(self._forms)} factors.")
         given = _factors(factors, "ProductPlan.multiply")
         names = ("plain", "transposed (.T)", "conjugate transposed (.H)")
-        for i, ((_, form), wanted) in enumerate(zip(given, self._forms, strict=False), 1):
+        for i, ((_, form), wanted) in enumerate(zip(given, self._forms, strict=True), 1):
             if form != wanted:
                 raise TypeError(
                     f"ProductPlan.multiply: factor {i} is {names[form]}, but the plan was made for a {names[wanted]} one."

@@ -222,7 +222,7 @@ class Solver:
         """
         B = as_operator(A, "A")
         if not isinstance(B, Matrix):
-            raise InputError(f"update: A is {B!r}; a matrix is needed.")
+            raise InputError(f"update: A is {B!r}; a matrix is needed. Make a new Solver for another operator.")
         B = B._described(*self._said)
         self._h.update(B._h)
         self.A = B

@@ -118,11 +118,25 @@ bool may_differ_between_ranks(std::string_view option) {
   return own.contains(option);
 }
 
+namespace {
+OptionSpec preconditioner_option() {
+  auto spec = choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
+                            "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; factors first where the "
+                            "matrix is small and its diagonal weak, and where these fail; gmg for large stencils");
+  spec.elsewhere = {{"hypre", "Its BoomerAMG is a multigrid as -pc_type amg -pc_amg_type classical."},
+                    {"ml", "It is a multigrid as -pc_type amg."},
+                    {"mg", "-pc_type gmg is of operators that know a coarser one, -pc_type amg of matrices."},
+                    {"fieldsplit", "It is not offered: write an approximate inverse as an am.Operator, and give it as M."},
+                    {"shell", "Give an am.Operator as M."},
+                    {"eisenstat", "-pc_type sor -pc_sor_symmetric is the same iteration."},
+                    {"gasm", "-pc_type asm has a subdomain for each rank."}};
+  return spec;
+}
+}  // namespace
+
 OptionTable const& preconditioner_table() {
   static OptionTable const t = {
-      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
-                    "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; factors first where the matrix is "
-                    "small and its diagonal weak, and where these fail; gmg for large stencils"),
+      preconditioner_option(),
       choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
                     "precision of the preconditioner; auto: float32 for amg where the values allow it"),
   };

@@ -76,8 +76,11 @@ void Solver::compare_ranks() const {
 
 void Solver::check_operators() const {
   ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
-                   "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.", A_->range().global_size(),
-                   A_->domain().global_size());
+                   "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.{}", A_->range().global_size(),
+                   A_->domain().global_size(),
+                   A_->range().comm().size() == 1 && comm::mpi() && A_->range().global_size() < A_->domain().global_size()
+                       ? " If these are the rows of one rank of several, make am.Matrix.from_scipy(S, comm) of them."
+                       : "");
   auto const check = [&](Operator const& other, char const* name) {
     ASTERISM_REQUIRE(other.range().fits(A_->range()) && other.domain().fits(A_->range()), shape,
                      "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise.", name, other.range().global_size(),

@@ -42,7 +42,20 @@ OptionTable const& table() {
         flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
         flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
     };
-    all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
+    for (auto option : amg::smoother_table()) {
+      if (option.name == "mg_levels_ksp_type") {
+        option.help =
+            "smoother of the levels: steps, or a polynomial; auto: a polynomial of degree 2 where the method needs a symmetric "
+            "preconditioner, else a step of color_sor";
+      } else if (option.name == "mg_levels_pc_type") {
+        option.choices = {"auto", "jacobi", "color_sor"};
+        option.help = "what the smoother multiplies residuals with; auto: color_sor for steps that are not asked for, else jacobi";
+        for (auto const* const name : {"spai0", "sor", "ilu", "icc"}) option.elsewhere[name] = "A level has no entries to make it of.";
+      } else if (option.name == "mg_levels_ksp_chebyshev_kind") {
+        option.fallback = "first";
+      }
+      all.push_back(option);
+    }
     return all;
   }();
   return t;
@@ -329,10 +342,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
   } else if (s.kind == "spai0" && !r.given("mg_levels_pc_type")) {
     s.kind = "jacobi";
   }
-  if (!r.given("mg_levels_ksp_chebyshev_kind")) s.chebyshev = ChebyshevKind::first;
-  ASTERISM_REQUIRE((s.kind == "jacobi" || s.kind == "color_sor") && !s.l1, option,
-                   "gmg: a level has no entries, so that its smoother is -mg_levels_pc_type jacobi or color_sor, not {}{}.", s.kind,
-                   s.l1 ? " with sums of rows" : "");
+  ASTERISM_REQUIRE(!s.l1, option, "gmg: a level has no entries: -mg_levels_pc_jacobi_type rowl1 has no rows to sum.");
   ASTERISM_REQUIRE(!r.given("pc_gmg_omega") || s.method != "chebyshev", option,
                    "gmg: -pc_gmg_omega has no effect with -mg_levels_ksp_type chebyshev. Leave out one of the two.");
   return std::make_shared<GeometricMultigrid>(nest, A, o);
