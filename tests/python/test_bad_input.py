@@ -379,5 +379,9 @@ assert f"it is b[{lo}:{lo + 18}]" in message(lambda: am.solve(A, np.ones(36)))
 def test_blocks_of_scipy_are_rows_of_nodes():
     K = am.gallery.elasticity((4, 4, 4))
     assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3))).block_size == 3
-    assert am.Matrix.from_scipy(K.to_scipy()).block_size == am.Matrix.from_scipy(K.to_scipy().tobsr((3, 1))).block_size == 1
+    assert (
+        am.Matrix.from_scipy(K.to_scipy()).block_size
+        == am.Matrix.from_scipy(K.to_scipy().tobsr((3, 1))).block_size
+        == 1
+    )
     assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3)), block_size=1).block_size == 1

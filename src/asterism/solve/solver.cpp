@@ -78,7 +78,7 @@ void Solver::check_operators() const {
   ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
                    "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.{}", A_->range().global_size(),
                    A_->domain().global_size(),
-                   A_->range().comm().size() == 1 && comm::mpi() && A_->range().global_size() < A_->domain().global_size()
+                   A_->range().comm().size() == 1 && A_->range().global_size() < A_->domain().global_size()
                        ? " If these are the rows of one rank of several, make am.Matrix.from_scipy(S, comm) of them."
                        : "");
   auto const check = [&](Operator const& other, char const* name) {

@@ -24,10 +24,9 @@ void* Builder::Store::room(std::size_t kept, std::size_t bytes) {
 }
 
 void Builder::add(std::int64_t count, std::span<std::int64_t const> i, std::span<std::int64_t const> j, void const* values) {
-  ASTERISM_REQUIRE(
-      turn_ % 2 == 0, value,
-      "Builder.add after Builder.insert: their order on other ranks is not known. Make all adds before the inserts, or "
-      "call flush() in between, on all ranks.");
+  ASTERISM_REQUIRE(turn_ % 2 == 0, value,
+                   "Builder.add after Builder.insert: their order on other ranks is not known. Make all adds before the inserts, or "
+                   "call flush() in between, on all ranks.");
   put("Builder.add", turn_, count, i, j, values);
 }
 
