@@ -168,3 +168,37 @@ def test_a_singular_matrix_is_told_from_a_broken_preconditioner():
     S[20, 0] = 2
     info = failure(S.tocsr(), np.ones(21), ksp="gmres", pc="none", rtol=1e-10)
     assert "singular" in info.why and "null_space" in info.why
+
+
+@pytest.mark.parametrize("b", ["ones", "random"])
+def test_auto_goes_on_where_rounding_is_in_the_way_of_multigrid_alone(b, rng):
+    """A nearly singular matrix: b is small beside A times x, and factors reach more than amg does."""
+    n = 50
+    T = sp.diags_array([-np.ones(n - 1), np.r_[1, 2 * np.ones(n - 2), 1], -np.ones(n - 1)], offsets=[-1, 0, 1])
+    border = np.pad(np.zeros((n - 2, n - 2)), 1, constant_values=1e-7)
+    A = (sp.kron(T, sp.eye_array(n)) + sp.kron(sp.eye_array(n), T) + sp.diags_array(border.ravel())).tocsr()
+    rhs = A @ np.ones(n * n) if b == "ones" else rng.random(n * n)
+    x, info = am.solve(A, rhs, rtol=1e-8)
+    assert info.converged and "cholesky" in info.preconditioner, info.preconditioner
+    assert np.linalg.norm(rhs - A @ x) <= 1e-6 * np.linalg.norm(rhs)
+
+
+def test_what_factors_found_of_a_singular_matrix_is_said_first():
+    """Not only in a note, while the weaker attempts that followed are to blame."""
+    S = am.gallery.convection_diffusion((20, 20), (3.0, 1.0)).to_scipy().tolil()
+    S[7] = S[8]
+    rhs = np.arange(400.0)
+    info = failure(S.tocsr(), rhs, rtol=1e-8, maxiter=300)
+    assert "singular" in info.why.split("Try")[0] and "least_squares" in info.why, info.why
+    assert "-pc_type lu" not in info.why.split("Try", 1)[-1]
+
+
+def test_a_direct_solve_of_a_nearly_singular_matrix_is_noted(caplog):
+    H = 1.0 / (np.arange(12)[:, None] + np.arange(12) + 1)  # Hilbert's
+    rhs = np.random.default_rng(5).standard_normal(12)
+    try:
+        info = am.solve(H, rhs, ksp="preonly", pc="lu", rtol=1e-8)[1]
+    except am.ConvergenceError as e:
+        assert "singular to working precision" in str(e)
+    else:
+        assert info.relative_residual <= 1e-3 or any("nearly singular" in n for n in info.notes)

@@ -210,3 +210,9 @@ def test_progress_shows_how_fast_and_how_long(monkeypatch, capsys):
     for it in range(30):
         p(it, 1.0, "r")
     assert "not falling" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", ["-ksp_type cg", "-pc_gmg_cycle_type w -ksp_max_it 3", "-pc_type amg"])
+def test_options_around_the_cycles_are_refused(options):
+    words = ("bench", "gmg", "-d", "16,16,16", "-I", "1", "-l", "1", "-n", "1", "-options", options)
+    assert "in -options has no effect" in run(*words, expect=1)

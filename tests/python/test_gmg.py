@@ -318,7 +318,7 @@ def test_grids_that_cannot_be_made_coarser():
     ).view()  # 121, 60
     assert "60 x 60" in view and "lu (sparse" in view and "no coarser grid fits" in view
     halved = am.Solver(st.operator(poisson(2), (48, 48), True, h=0.1), "-pc_type gmg -pc_gmg_coarse_size 40", ksp="cg")
-    assert "6 x 6 points in bricks of 2 x 2" in halved.view()
+    assert "6 x 6 points in bricks of 6 x 6" in halved.view()
 
 
 def test_a_negative_laplacian_and_a_grid_of_the_library():
@@ -437,7 +437,7 @@ def test_large_stencils_take_multigrid_by_themselves_where_it_works():
     assert "pc auto: none (gmg: a cycle leaves 0." in view and "preconditioner: none" in view
     # where it cannot be set up; by name that is an error
     far = st.operator(poisson(2), (1024, 1024), h=1.0)
-    assert "pc auto: none (gmg: gmg: " in am.Solver(far, "-pc_gmg_galerkin none -pc_gmg_max_levels 2").view()
+    assert "pc auto: none (gmg: " in am.Solver(far, "-pc_gmg_galerkin none -pc_gmg_max_levels 2").view()
     assert "pc auto" not in am.Solver(L, pc="none").view()
 
 
@@ -474,3 +474,29 @@ print("done", flush=True)
 def test_iterations_do_not_depend_on_the_ranks(on_ranks, ranks):
     """Coarse levels have fewer bricks than there are ranks, so that some have none."""
     assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks
+
+
+@pytest.mark.parametrize("shape", [(1000, 40), (45, 45), (81, 27), (126, 250)])
+def test_periodic_grids_take_any_brick_that_divides_them(shape):
+    """Coarse levels of odd sizes went down to bricks of one point, which were too small for their stencils."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    s = st.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+    L = st.operator(s, shape, True, brick=tuple(next(b for b in (8, 5, 9, 6) if n % b == 0) if n % 10 else 10 for n in shape))
+    b = np.random.default_rng(0).standard_normal(shape)
+    b -= b.mean()
+    solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
+    x = solver.solve(b)
+    assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
+    last = solver.view().splitlines()[-3 if "note" in solver.view() else -1]
+    assert "too many" not in last
+
+
+def test_grids_of_one_point_along_an_axis_are_solved_in_a_second(capsys):
+    """The matrix of the last level is made of its points, without the padding of their bricks."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    s = st.assign(out(i, j), 4.1 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+    L = st.operator(s, (2000, 2))
+    x = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8).solve(np.ones((2000, 2)))
+    assert np.allclose(L @ x, 1, atol=1e-6)

@@ -133,10 +133,20 @@ def test_coefficients_that_a_dtype_does_not_hold():
         st.operator(st.assign(out(i, j), u(i, j) / a(i, j)), (20, 30), of="u", a=c)
 
 
-def test_steps_that_are_given_as_zero_are_the_usual_ones():
-    L = made(64, 2, "nodes")
-    usual, zero = (am.Solver(L, f"-pc_type gmg {o}", ksp="cg").view() for o in ("", "-mg_levels_ksp_max_it 0"))
-    assert usual == zero and "x 2 with jacobi" in usual
+@pytest.mark.parametrize("pc", ["gmg", "amg"])
+def test_no_steps_of_a_smoother(pc):
+    """On one side of the coarse correction they may be left out; on both nothing is smoothed."""
+    L = made(64, 2, "nodes") if pc == "gmg" else am.gallery.poisson((60, 60))
+    how = "-mg_levels_ksp_type chebyshev -pc_amg_coarse_size 50" if pc == "amg" else ""
+    usual, asked = (am.Solver(L, f"{how} {o}", ksp="cg", pc=pc).view() for o in ("", "-mg_levels_ksp_max_it -1"))
+    assert usual == asked and "x 2 with jacobi" in usual
+    for none in ("-mg_levels_ksp_max_it 0", "-mg_levels_ksp_max_it 0 -mg_levels_up_ksp_max_it 0"):
+        with pytest.raises(am.OptionError, match="leave no step of the smoother"):
+            am.Solver(L, f"{how} {none}", ksp="cg", pc=pc)
+    for before, after in ((0, 2), (2, 0)):
+        s = am.Solver(L, f"{how} -mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}", ksp="gmres", pc=pc)
+        s.solve(np.ones(L.local_shape[0] if pc == "amg" else L.grid_shape))
+        assert s.info.iterations < 30
 
 
 RANKS = """

@@ -212,7 +212,7 @@ def test_missing_and_unknown_arguments():
     ):
         with pytest.raises((am.InputError, am.ShapeError), match=text):
             s.interpret(**{"x": x, **given})
-    with pytest.raises(am.DtypeError, match="complex128, not int64"):
+    with pytest.raises(am.DtypeError, match="'int64' is none of float32"):
         s.interpret(dtype=int, x=x, alpha=1.0)
 
 
@@ -291,3 +291,30 @@ print(am.stencil.assign(out(i), u(i + 1)).interpret(u=[1, 2])["out"])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[2. 0.]\n", done.stderr
+
+
+def test_names_of_arguments_are_names_of_grids_and_constants_too():
+    (i,) = st.indices(1)
+    for name in ("self", "out"):
+        u, k = st.grid("u", 1), st.constant(name)
+        s = st.assign(st.grid("y", 1)(i), k * u(i))
+        x = np.arange(5.0)
+        assert np.array_equal(st.compile(s, 5)(u=x, **{name: 3.0}), 3 * x)
+        assert np.array_equal(s.interpret(u=x, **{name: 3.0})["y"], 3 * x)
+    me = st.grid("self", 1)
+    assert np.array_equal(st.compile(st.assign(st.grid("y", 1)(i), 2.0 * me(i)), 5)(self=x), 2 * x)
+
+
+def test_a_nan_in_a_minimum_of_numbers_stays():
+    (i,) = st.indices(1)
+    u = st.grid("u", 1)
+    for f in (st.minimum, st.maximum):
+        for pair in ((1.0, np.nan), (np.nan, 1.0)):
+            s = st.assign(st.grid("y", 1)(i), u(i) + f(*pair))
+            assert np.isnan(st.compile(s, 4)(u=np.ones(4))).all() and np.isnan(s.interpret(u=np.ones(4))["y"]).all()
+
+
+@pytest.mark.parametrize("order", [2.0, -1, True, "2"])
+def test_orders_of_derivatives_are_integers(order):
+    with pytest.raises(am.InputError, match="order is .*an integer from 0 is needed"):
+        st.weights(order, (-1, 0, 1))

@@ -228,7 +228,7 @@ def test_diagonal_and_bound_come_from_the_stencil():
         (am.DtypeError, "ranks is 1.5", lambda s: st.operator(s, (8, 8), ranks=(1.5, 1))),
         (am.ShapeError, "ranks is .* 2 integers are needed", lambda s: st.operator(s, (8, 8), ranks=(1,))),
         (am.InputError, "spacing=3: the name of a constant", lambda s: st.operator(s, (8, 8), spacing=3)),
-        (am.DtypeError, "not float16", lambda s: st.operator(s, (8, 8), dtype=np.float16)),
+        (am.DtypeError, "'float16' is none of", lambda s: st.operator(s, (8, 8), dtype=np.float16)),
         (am.ShapeError, "my points have", lambda s: st.operator(s, (8, 8)) @ np.ones((4, 4))),
         (am.DtypeError, "Make A with dtype='complex128'", lambda s: st.operator(s, (8, 8)) @ np.ones((8, 8), complex)),
         (TypeError, "by its products alone", lambda s: am.Matrix.from_scipy(st.operator(s, (8, 8)))),
@@ -366,3 +366,14 @@ except am.CommError as e:
     print("told", flush=True)
 """
     assert on_ranks(2, script).count("told") == 2
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_a_coefficient_that_falls_out_needs_no_array_for_the_diagonal(form):
+    """It was refused, as if the array had not been given."""
+    (i,) = st.indices(1)
+    u, a, out = st.grid("u", 1), st.grid("a", 1), st.grid("out", 1)
+    c = [a(i) - a(i) + 3.0, 0 * a(i) + 3.0, (i - i) * a(i) + 3.0, st.where((i * 2) % 2 == 1, a(i), 3.0)][form]
+    L = st.operator(st.assign(out(i), c * u(i) - u(i + 1)), 20, of="u", a=np.full(20, 7.0))
+    x = np.arange(20.0)
+    assert np.array_equal(L @ x, 3 * x - np.append(x[1:], 0))

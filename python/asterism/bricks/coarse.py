@@ -94,7 +94,7 @@ def _discretised_again(
 
 
 def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: int) -> _Level | None:
-    """Return Galerkin's product with linear interpolation as a stencil, on half as many points, rounded down."""
+    """Return Galerkin's product with linear interpolation as a stencil, on half as many points, rounded down, or up along periodic axes."""
     d = len(how.shape)
     ends, linear = how.ends, "cells" if how.cells else "nodes"
     assert ends is not None

@@ -91,7 +91,8 @@ def _by_ends(
         names = [name for name, _ in s.facts.constants]
         shape_of = Grid(unused("shape_of", [y.name, *names]), d)
         given: dict[str, Any] = {name: how.constants[name] for name in names}
-        given[shape_of.name] = np.zeros(sizes)
+        # what is read has no influence here, or the values would not be known
+        given |= {name: np.zeros(sizes) for name in (shape_of.name, *s.facts.inputs)}
         on_small = assign(y(*indices(d)), e + shape_of(*indices(d)))
         with np.errstate(all="ignore"):  # the caller looks at what comes out
             small.append(np.ascontiguousarray(on_small.interpret(dtype=how.dtype, **given)[y.name]))

@@ -141,6 +141,11 @@ def _operator(args: argparse.Namespace, comm: Any) -> Any:
 
 def _options(args: argparse.Namespace) -> str:
     before, after = args.smooth
+    if outer := re.search(r"(?:^|\s)-(?:ksp_\w+|pc_type)\b", args.options):
+        raise OptionError(
+            f"gmg: {outer[0].strip()} in -options has no effect: the cycles are those of richardson with gmg. Give options of gmg and "
+            "of its levels."
+        )
     words = [
         "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1 -pc_gmg_galerkin none",
         f"-pc_gmg_max_levels {args.levels + 1}",

@@ -225,8 +225,9 @@ class Operator:
         return product
 
     def __rmatmul__(self, x: Any) -> NDArray[Any]:
+        others = "A.T @ x or A.rmatvec(x), or x @ A.to_scipy()" if hasattr(self, "to_scipy") else "A.rmatvec(x)"
         raise UnsupportedError(
-            f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use A.T @ x or A.rmatvec(x), or x @ A.to_scipy()."
+            f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use {others}."
         )
 
     @reported("A @ x")

@@ -266,7 +266,7 @@ def _given(options: str) -> dict[str, str]:
 
 def _fallback(given: dict[str, str], name: str) -> str:
     """Return the value that holds where none is given."""
-    if name == "mg_levels_ksp_max_it":  # whose own is 0
+    if name == "mg_levels_ksp_max_it":  # whose own is -1
         return "2" if given.get("-mg_levels_ksp_type") == "chebyshev" else "1"
     return str(next(value for _, known, value, *_ in _core.option_tables() if known == name))
 

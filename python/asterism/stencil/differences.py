@@ -60,7 +60,9 @@ def weights(
     if len(set(points)) < len(points):
         fail(line_of_user(), f"weights: the offsets {', '.join(map(str, points))} are not distinct.")
     degree = as_integer(order)
-    if degree is None or not 0 <= degree < len(points):
+    if degree is None or degree < 0:
+        fail(line_of_user(), f"weights: order is {order!r}; an integer from 0 is needed.")
+    if degree >= len(points):
         fail(
             line_of_user(),
             f"weights: derivative {order!r} needs at least {order!r} + 1 points; there are {len(points)}.",

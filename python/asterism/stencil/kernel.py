@@ -146,7 +146,7 @@ class Kernel:
         )
         return f"<asterism.stencil.Kernel for {text} points, {how}: {self.stencil!r}>"
 
-    def __call__(self, out: NDArray[Any] | None = None, **given: Any) -> Any:
+    def __call__(self, /, out: NDArray[Any] | None = None, **given: Any) -> Any:
         """Compute.
 
         Parameters
@@ -162,7 +162,7 @@ class Kernel:
             The one output, or all outputs and reductions by name. The arrays that are given do not change.
         """
         f, dtype = self.stencil.facts, np.dtype(self.source.dtype)
-        if "out" in f.inputs:  # a grid of that name, as transposes read
+        if "out" in f.inputs or "out" in dict(f.constants):  # of that name, as transposes read one
             given, out = {"out": out, **given} if out is not None else given, None
         arrays, constants = taken(f, given, dtype)
         shape = points_of(f, {n: a.shape for n, a in arrays.items()}, self.shape)

@@ -180,7 +180,7 @@ class Builder:
                 return self.node(op, *args) if known is None else self.number(known)
             if op == "abs":
                 return self.number(math.hypot(values[0].real, values[0].imag))
-            return self.number(min(values) if op == "min" else max(values))
+            return self.number(next((v for v in values if v != v), min(values) if op == "min" else max(values)))
         return self.node(op, *args)
 
     def integer(

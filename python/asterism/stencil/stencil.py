@@ -91,7 +91,7 @@ class Stencil:
         return generate(self, target, brick, dtype).text
 
     def interpret(
-        self, periodic: bool | Sequence[bool] = False, dtype: Any = np.float64, **given: Any
+        self, /, periodic: bool | Sequence[bool] = False, dtype: Any = np.float64, **given: Any
     ) -> dict[str, Any]:
         """Compute in NumPy: slow, and by definition right.
 

@@ -8,7 +8,7 @@ using krylov::Reason;
 std::string Solver::other_preconditioner() const {
   auto const& now = preconditioner_type_;
   bool const definite = seen().hermitian && seen().positive_diagonal;
-  std::string const direct = ", or -ksp_type preonly -pc_type lu";
+  std::string const direct = no_factors_.empty() ? ", or -ksp_type preonly -pc_type lu" : ", or am.least_squares if it is singular";
   if (M_) return "another M" + (A_->matrix() ? direct : "");
   if (!P_)
     return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
@@ -17,7 +17,8 @@ std::string Solver::other_preconditioner() const {
   if (seen().zero_diagonals > 0) {
     std::string const matched = now == "ilut" ? "a smaller -pc_ilut_drop with a larger -pc_ilut_fill"
                                               : "-pc_type ilut -pc_factor_matching true -pc_ilut_drop 1e-6 -pc_ilut_fill 100";
-    return format("-ksp_type preonly -pc_type lu ({} entries of the diagonal are zero), or {}", seen().zero_diagonals, matched);
+    return format("{}{} ({} entries of the diagonal are zero){}", no_factors_.empty() ? "-ksp_type preonly -pc_type lu, or " : "", matched,
+                  seen().zero_diagonals, no_factors_.empty() ? "" : direct);
   }
   if (definite) {
     if (now == "amg" || now == "gamg")

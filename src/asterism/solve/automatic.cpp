@@ -128,6 +128,7 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
     } catch (Error const& e) {
       if (last || !lets_go_on(e)) throw;
       why = e.what();
+      if (attempt.type == "lu" || attempt.type == "cholesky") no_factors_ = why;
     }
     why_attempt_ = why;
     record_.resize(before);
@@ -203,7 +204,7 @@ PreconditionerPtr Solver::automatic_without_entries(Configuration const& config)
     why = e.what();
   }
   record_.resize(before);
-  notes_.push_back("pc auto: none (gmg: " + why + ")");
+  notes_.push_back("pc auto: none (" + std::string(why.starts_with("gmg: ") ? "" : "gmg: ") + why + ")");
   return none();
 }
 
@@ -277,7 +278,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       };
     auto const now = attempt_at_once(b, x, of_b, first ? of_x : look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint}, limit);
     auto info = now.info;
-    bool const ended = info.converged || !now.may_improve || !stronger || no_more(info.iterations);
+    bool const ended = info.converged || now.interrupted || !stronger || no_more(info.iterations);
     auto const left = left_to_do(info.residual_norms, info.true_residual, now.targets);
     // what was done before counts too
     info.iterations += all.iterations;
@@ -288,7 +289,10 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     info.residual_norms.insert(info.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
     auto const spent = info.iterations - all.iterations;
     all = std::move(info);
-    if (ended) return all;
+    if (ended) {
+      if (!all.converged && !no_factors_.empty()) all.why = format("{} {}", no_factors_, all.why);
+      return all;
+    }
     if (now.out_of_iterations && !longer && left <= 1.2 * double(spent)) {
       longer = true;
       most = 2 * spent;

@@ -171,7 +171,7 @@ class Solver {
   struct Attempted {
     SolveInfo info;
     std::vector<double> targets;  ///< for ||b - A x||, of each column
-    bool may_improve;             ///< with another preconditioner: it was not interrupted, nor is it rounding that is in the way
+    bool interrupted;             ///< by the user, or the end of the time
     bool out_of_iterations;
   };
   Attempted attempt_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch,
@@ -212,6 +212,7 @@ class Solver {
   std::vector<AutomaticAttempt> attempts_;  // of pc auto, else none
   std::size_t attempt_ = 0;                 // the one in use
   std::string why_attempt_;                 // not the one before it
+  std::string no_factors_;                  // why a direct attempt could not be made
   std::size_t record_without_preconditioner_ = 0;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;

@@ -306,6 +306,16 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (!residual) true_norms();
     note_small_rows(x, residual, info.notes);
   }
+  if (info.converged && solves_directly()) {
+    double worst = 0;
+    for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
+    if (worst > 1e-3) {
+      info.notes.push_back(format("||b - A x|| is {} of ||b||, though x solves a system that differs from this one by rounding: the matrix "
+                                  "is nearly singular, and digits of x mean little",
+                                  worst));
+      if (b.comm().rank() == 0) log::warning("{}.", info.notes.back());
+    }
+  }
   info.reason = krylov::name_of(monitor.reason());
   info.why = info.converged ? "" : monitor.why();
   info.iterations = monitor.iterations();
@@ -324,11 +334,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   info.solve_seconds = profile::now() - start;
   Attempted out{std::move(info), {}, false, false};
   auto const reason = monitor.reason();
-  for (std::size_t j = 0; j < norms.size(); ++j) {
-    out.targets.push_back(targets[j].tolerance * targets[j].unit);
-    out.may_improve = out.may_improve || !(norms[j] <= targets[j].tolerance || at_rounding_level(norms[j], targets[j].norm_b, x));
-  }
-  out.may_improve = out.may_improve && !krylov::interrupted(reason);
+  for (auto const& t : targets) out.targets.push_back(t.tolerance * t.unit);
+  out.interrupted = krylov::interrupted(reason);
   out.out_of_iterations = reason == Reason::diverged_its || reason == Reason::diverged_stagnated;
   return out;
 }

@@ -267,6 +267,18 @@ Ends usual_ends(Centring centring) {
   return {{{end, end}, {end, end}, {end, end}}};
 }
 
+namespace {
+/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and no less than what is read of a neighbour; 0 if
+/// there is none that a kernel can have.
+i64 brick_of_period(i64 points, i64 reach) {
+  constexpr i64 usual = 8, most = 64;
+  i64 best = 0;
+  for (auto b = std::max<i64>(reach, 1); b <= std::min(points, most); ++b)
+    if (points % b == 0 && (best == 0 || std::abs(b - usual) < std::abs(best - usual))) best = b;
+  return best;
+}
+}  // namespace
+
 std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how) {
   auto const& least = how.least;
   i64 points = 1;
@@ -278,9 +290,10 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
     auto b = fine.brick()[d];
     bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
     i64 const m = around ? (n + 1) / 2 : n / 2;
-    while (around && m % b != 0 && (how.any_size || b % 2 == 0)) b = how.any_size ? b - 1 : b / 2;
-    bool const wide = least.empty() || b >= least[shape.size()], fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
-    if (n < 2 || !fits || (around && m % b != 0) || !wide) return std::nullopt;
+    auto const reach = least.empty() ? 1 : i64(least[shape.size()]);
+    if (around && m % b != 0) b = brick_of_period(m, reach);
+    bool const wide = b >= reach, fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
+    if (n < 2 || !fits || !wide) return std::nullopt;
     points *= m;
     shape.push_back(m);
     brick.push_back(int(b));

@@ -68,8 +68,8 @@ OptionTable const& smoother_table() {
       choice_option("mg_levels_pc_jacobi_type", "diagonal", {"diagonal", "rowl1"}, "jacobi divides by the diagonal, or by sums of rows"),
       choice_option("mg_levels_ksp_chebyshev_kind", "opt_fourth", {"first", "fourth", "opt_fourth"},
                     "polynomial: of the first kind, of the fourth, or of the fourth with optimal coefficients"),
-      integer_option("mg_levels_ksp_max_it", 0, "steps before the coarse correction, or the degree of the polynomial; 0: 1, of chebyshev 2",
-                     0, 100),
+      integer_option("mg_levels_ksp_max_it", -1,
+                     "steps before the coarse correction, or the degree of the polynomial; -1: 1, of chebyshev 2", -1, 100),
       integer_option("mg_levels_up_ksp_max_it", -1, "the same after it; -1: as many. Others than before make multigrid unsymmetric", -1,
                      100),
   };
@@ -89,8 +89,11 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   bool const polynomial = o.method == "chebyshev";
   ASTERISM_REQUIRE(polynomial || !r.given("mg_levels_ksp_chebyshev_kind"), option,
                    "multigrid: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
-  bool const none_before = after > 0 && r.given("mg_levels_ksp_max_it");  // which is zero
-  o.given_before = before > 0 || none_before ? before : -1;
+  ASTERISM_REQUIRE(before > 0 || after > 0 || (before < 0 && after < 0), option,
+                   "multigrid: -mg_levels_ksp_max_it {} and -mg_levels_up_ksp_max_it {} leave no step of the smoother. Give one of them "
+                   "at least 1.",
+                   before, after);
+  o.given_before = before;
   o.given_after = after;
   o.steps = o.steps_or(polynomial ? 2 : 1);
   if (o.method == "auto" && (o.kind != "auto" || r.given("mg_levels_pc_jacobi_type"))) o.method = "richardson";

@@ -17,7 +17,7 @@ CycleType cycle_type(std::string_view name) {
 }
 
 Cycle Cycle::adjoint() const {
-  ASTERISM_REQUIRE(!varies(), unsupported, "a K cycle has no adjoint: it is another operator for each vector. Use -pc_amg_cycle_type w.");
+  ASTERISM_REQUIRE(!varies(), unsupported, "a K cycle has no adjoint: it is another operator for each vector. Use the cycle type w.");
   ASTERISM_REQUIRE(type_ != CycleType::full, unsupported, "full multigrid has no adjoint. Use -pc_gmg_cycle_type v.");
   Cycle out(levels_, type_, hermitian_);
   out.v_before_f_ = !v_before_f_;

@@ -72,7 +72,7 @@ std::int64_t points_of(Space const& space) {
 Matrix matrix_of(Operator const& A) {
   constexpr std::int64_t at_once = 32;
   auto const& space = A.range();
-  std::int64_t const n = space.global_size(), begin = space.begin(), mine = space.local_size();
+  std::int64_t const begin = space.begin(), mine = space.local_size();
   std::vector<bool> is_padding(std::size_t(mine), false);
   for (auto const& [first, count] : space.padding())
     for (auto i = first; i < first + count; ++i) is_padding[std::size_t(i)] = true;
@@ -83,18 +83,34 @@ Matrix matrix_of(Operator const& A) {
     std::vector<T> values;
     for (std::int64_t i = 0; i < mine; ++i)
       if (is_padding[std::size_t(i)]) rows.push_back(begin + i), columns.push_back(begin + i), values.push_back(T(1));
-    for (std::int64_t first = 0; first < n; first += at_once) {
-      auto const k = std::min(at_once, n - first);
-      Vector x(A.domain(), A.dtype(), k), y(space, A.dtype(), k);
-      fill(x, 0.0);
-      for (std::int64_t j = 0; j < k; ++j)
-        if (auto const i = first + j - begin; i >= 0 && i < mine && !is_padding[std::size_t(i)]) x.host<T>()[std::size_t(i * k + j)] = T(1);
-      A.apply(x, y);
-      auto const products = y.host<T>();
-      for (std::int64_t i = 0; i < mine; ++i)
-        for (std::int64_t j = 0; j < k; ++j)
-          if (auto const v = products[std::size_t(i * k + j)]; v != T(0))
-            rows.push_back(begin + i), columns.push_back(first + j), values.push_back(v);
+    // of each rank in turn, without those that stand for nothing
+    std::int64_t points = 0, done = 0;
+    for (auto const none : is_padding) points += !none;
+    Progress progress(format("gmg: the matrix of the last level, {} points", points_of(space)), double(points_of(space)));
+    comm::Cancellation cancel(space.comm(), progress);
+    for (int rank = 0; rank < space.comm().size(); ++rank) {
+      auto const left = space.comm().sum(rank == space.comm().rank() ? points : std::int64_t(0));
+      std::int64_t next = 0;
+      for (std::int64_t first = 0; first < left; first += at_once) {
+        auto const k = std::min(at_once, left - first);
+        Vector x(A.domain(), A.dtype(), k), y(space, A.dtype(), k);
+        fill(x, 0.0);
+        std::vector<std::int64_t> column(std::size_t(k), 0);
+        if (rank == space.comm().rank())
+          for (std::int64_t j = 0; j < k; ++j, ++next) {
+            while (is_padding[std::size_t(next)]) ++next;
+            x.host<T>()[std::size_t(next * k + j)] = T(1);
+            column[std::size_t(j)] = begin + next;
+          }
+        space.comm().bcast(column.data(), column.size() * sizeof column[0], rank);
+        A.apply(x, y);
+        auto const products = y.host<T>();
+        for (std::int64_t i = 0; i < mine; ++i)
+          for (std::int64_t j = 0; j < k; ++j)
+            if (auto const v = products[std::size_t(i * k + j)]; v != T(0))
+              rows.push_back(begin + i), columns.push_back(column[std::size_t(j)]), values.push_back(v);
+        cancel.at(double(done += k));
+      }
     }
     out = Matrix::from_coo<std::int64_t>(space, space, A.dtype(), rows, columns, values.data());
   });
@@ -343,7 +359,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
     s.kind = "jacobi";
   }
   ASTERISM_REQUIRE(!s.l1, option, "gmg: a level has no entries: -mg_levels_pc_jacobi_type rowl1 has no rows to sum.");
-  ASTERISM_REQUIRE(!r.given("pc_gmg_omega") || s.method != "chebyshev", option,
+  ASTERISM_REQUIRE(o.omega == 0 || s.method != "chebyshev", option,
                    "gmg: -pc_gmg_omega has no effect with -mg_levels_ksp_type chebyshev. Leave out one of the two.");
   return std::make_shared<GeometricMultigrid>(nest, A, o);
 }
