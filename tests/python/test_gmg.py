@@ -482,7 +482,9 @@ def test_periodic_grids_take_any_brick_that_divides_them(shape):
     i, j = st.indices(2)
     u, out = st.grid("u", 2), st.grid("out", 2)
     s = st.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
-    L = st.operator(s, shape, True, brick=tuple(next(b for b in (8, 5, 9, 6) if n % b == 0) if n % 10 else 10 for n in shape))
+    L = st.operator(
+        s, shape, True, brick=tuple(next(b for b in (8, 5, 9, 6) if n % b == 0) if n % 10 else 10 for n in shape)
+    )
     b = np.random.default_rng(0).standard_normal(shape)
     b -= b.mean()
     solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)

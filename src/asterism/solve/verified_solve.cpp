@@ -310,9 +310,10 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     double worst = 0;
     for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
     if (worst > 1e-3) {
-      info.notes.push_back(format("||b - A x|| is {} of ||b||, though x solves a system that differs from this one by rounding: the matrix "
-                                  "is nearly singular, and digits of x mean little",
-                                  worst));
+      info.notes.push_back(
+          format("||b - A x|| is {} of ||b||, though x solves a system that differs from this one by rounding: the matrix "
+                 "is nearly singular, and digits of x mean little",
+                 worst));
       if (b.comm().rank() == 0) log::warning("{}.", info.notes.back());
     }
   }

@@ -90,7 +90,8 @@ class LuFront {
   Eliminated run() {
     int k = 0, candidates = nf_, begun = 0;
     for (;;) {
-      if (k >= candidates) {  // one more where the second row of a block was set aside before  // those that were left once more, if there are new pivots
+      if (k >= candidates) {  // one more where the second row of a block was set aside before  // those that were left once more, if there
+                              // are new pivots
         if (candidates == nf_ || k == begun) break;
         candidates = nf_;
         begun = k;

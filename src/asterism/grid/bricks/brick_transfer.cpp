@@ -267,45 +267,6 @@ Ends usual_ends(Centring centring) {
   return {{{end, end}, {end, end}, {end, end}}};
 }
 
-namespace {
-/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and no less than what is read of a neighbour; 0 if
-/// there is none that a kernel can have.
-i64 brick_of_period(i64 points, i64 reach) {
-  constexpr i64 usual = 8, most = 64;
-  i64 best = 0;
-  for (auto b = std::max<i64>(reach, 1); b <= std::min(points, most); ++b)
-    if (points % b == 0 && (best == 0 || std::abs(b - usual) < std::abs(best - usual))) best = b;
-  return best;
-}
-}  // namespace
-
-std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how) {
-  auto const& least = how.least;
-  i64 points = 1;
-  std::vector<i64> shape;
-  std::vector<int> brick, boxes;
-  std::vector<bool> periodic;
-  for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d) {
-    auto const n = fine.shape()[d];
-    auto b = fine.brick()[d];
-    bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
-    i64 const m = around ? (n + 1) / 2 : n / 2;
-    auto const reach = least.empty() ? 1 : i64(least[shape.size()]);
-    if (around && m % b != 0) b = brick_of_period(m, reach);
-    bool const wide = b >= reach, fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
-    if (n < 2 || !fits || !wide) return std::nullopt;
-    points *= m;
-    shape.push_back(m);
-    brick.push_back(int(b));
-    periodic.push_back(around);
-    boxes.push_back(fine.partition().boxes()[d]);
-  }
-  auto const& used = fine.partition().used();
-  auto const most = how.points_per_rank > 0 ? points / how.points_per_rank : std::numeric_limits<i64>::max();
-  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport(),
-                     std::min(most, i64(used[0]) * used[1] * used[2]));
-}
-
 Ends BrickTransfer::coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends) {
   auto out = ends;
   for (std::size_t d = 0; d < 3; ++d) {
