@@ -1,8 +1,10 @@
 """Pages that are written from the library itself: methods, options, commands, Python names, measurements."""
 
 import contextlib
+import importlib
 import io
 import json
+import operator
 import os
 import re
 import statistics
@@ -10,45 +12,61 @@ import subprocess
 import sys
 from pathlib import Path
 
+import asterism
 from asterism import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-MODULES = {
-    "Solving": [
-        "asterism.solvers.solver",
-        "asterism.solvers.solve",
-        "asterism.solvers.factors",
-        "asterism.solvers.advise",
-        "asterism.solvers.trials",
-        "asterism.solvers.info",
-        "asterism.solvers.least_squares",
-        "asterism.la.matrix",
-        "asterism.la.assembly",
-        "asterism.la.operator",
-        "asterism.errors",
-    ],
-    "Files and problems": ["asterism.la.io", "asterism.vtk", "asterism.gallery", "asterism.grid"],
-    "Stencils": ["asterism.stencil"],
-    "Models of time": ["asterism.models"],
-    "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
-    "Communication": [
-        "asterism.comm.forest",
-        "asterism.la.submatrix",
-        "asterism.la.products",
-        "asterism.comm.channels",
-        "asterism.comm.derived_types",
-        "asterism.comm.report",
-    ],
-    "Queues": [
-        "asterism.device.queue",
-        "asterism.device.kernel",
-        "asterism.la.vector",
-        "asterism.comm.queued_forest",
-        "asterism.report.trace",
-    ],
+SUBJECTS = {  # rooms of the package's own list of names, and modules
+    "Solving": ["solvers.solve", "solvers.solver", "solvers.info", "solvers.advise", "solvers.least_squares"],
+    "Direct solves": ["solvers.factors"],
+    "Matrices and vectors": ["la.matrix", "la.builder", "la.assembly", "la.operator", "la.vector"],
+    "Products and parts of matrices": ["la.products", "la.submatrix"],
+    "Options": ["base.options"],
+    "Errors": ["errors"],
+    "Files": ["la.io", "vtk"],
+    "Problems and grids": ["gallery", "grid"],
+    "Stencils": ["stencil"],
+    "Reports": ["report", "report.trace"],
+    "Communication": ["comm.forest", "comm.channels", "comm.report"],
+    "Queues and GPUs": ["device.queue", "device.kernel", "comm.queued_forest"],
+    "Models of time": ["models"],
+    "In place of SciPy and PyAMG": ["scipy", "pyamg"],
 }
+RETURNED = {"Stencils": ["asterism.bricks.stencil_operator.StencilOperator"]}  # by functions, and not made by name
+ALSO = {"fgmres": "gmres, fgmres", "amg": "amg (gamg)"}  # methods that share a list of options
+PREFIXES = """## Options of inner solvers
+
+These methods and preconditioners have solvers inside. Their options have a prefix before the names above.
+
+| options | prefix | example |
+| --- | --- | --- |
+| `-pc_type bjacobi`, `asm` | `sub_` | `-pc_type asm -sub_pc_type ilu -sub_pc_factor_levels 1` |
+| `-pc_type ksp` | `ksp_` | `-ksp_type fgmres -pc_type ksp -ksp_ksp_type cg -ksp_pc_type jacobi -ksp_ksp_max_it 5` |
+| `-pc_gmg_coarse_type ksp` | `mg_coarse_` | `-pc_type gmg -pc_gmg_coarse_type ksp -mg_coarse_ksp_type cg` |
+
+[Nest solvers](../../howto/nested-solvers.md) has more.
+"""
+SOURCES_AND_COSTS = {  # of preconditioners whose file speaks of several, or whose cost is that of others
+    "jacobi": ("Jacobi (1846); Saad (2003), sec. 4.1.", "3 n values."),
+    "none": ("None is needed.", "Nothing."),
+    "amg": ("", "A V-cycle: a few products with each level. `solver.view()` prints the operator complexity."),
+    "asm": ("", "That of the inner preconditioner, and messages to neighbours before it."),
+    "bjacobi": ("Saad (2003), sec. 4.1.", "That of the inner preconditioner; no message."),
+    "chebyshev": (
+        "Golub and Varga (1961); Saad (2003), alg. 12.1, for D^-1 A.",
+        "`-pc_chebyshev_degree` - 1 products with A.",
+    ),
+    "gmg": (
+        "Brandt (1977); Trottenberg, Oosterlee and Schueller (2001).",
+        "A V-cycle: its smoothing steps, each a product.",
+    ),
+    "ksp": ("The method and preconditioner of the prefix `ksp_`.", "The iterations of the inner solver."),
+    "lu": ("[Factorisations](../../explanation/factorisations.md) names the papers.", "One pass over the factors."),
+    "sor": ("", "One pass over the entries, two if symmetric; times `-pc_sor_its`."),
+}
+SOURCES_AND_COSTS["gamg"], SOURCES_AND_COSTS["cholesky"] = SOURCES_AND_COSTS["amg"], SOURCES_AND_COSTS["lu"]
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -97,7 +115,8 @@ def methods() -> str:
         rows = []
         for name, about in sorted(names.items()):
             text = next(t for t in sources(folder) if f"Entry {entry[name]}_entry() {{" in t)
-            rows.append([f"`{name}`", about, first_comment(text), cost(text, name)])
+            paper, price = SOURCES_AND_COSTS.get(name, ("", "")) if folder == "precond" else ("", "")
+            rows.append([f"`{name}`", about, paper or first_comment(text), price or cost(text, name)])
         out += [f"## {title}", "", table(["name", "what it is", "source", "cost"], rows), ""]
     return "\n".join(out)
 
@@ -114,13 +133,14 @@ def options() -> str:
         allowed = f" ({', '.join(choices)})" if choices else ""
         groups.setdefault(group, []).append([f"`-{name}`", f"`{fallback}`" if fallback else "", text + allowed])
     for group, rows in groups.items():
-        out += [f"## {group}", "", table(["option", "default", "meaning"], rows), ""]
+        out += [f"## {ALSO.get(group, group)}", "", table(["option", "default", "meaning"], rows), ""]
+    out += [PREFIXES]
     return "\n".join(out)
 
 
 def commands() -> str:
     out = ["# Command line", ""]
-    names = ["", "solve", "advise", "inspect", "convert", "info", "bench"]
+    names = ["", "solve", "advise", "inspect", "convert", "info", "bench", "model"]
     for name in names:
         command = ["asterism", *([name] if name else []), "--help"]
         text = subprocess.run(
@@ -130,12 +150,38 @@ def commands() -> str:
     return "\n".join(out)
 
 
+def names_of(subject: str) -> list[str]:
+    """Return the public names of a subject, as they follow `am.`."""
+    names: list[str] = []
+    for place in SUBJECTS[subject]:
+        names += asterism._ROOMS.get(place, ())
+        if place in asterism._MODULES and place != "errors":  # whose names are those of the package
+            names += [f"{place}.{name}" for name in getattr(asterism, place).__all__]
+    return names
+
+
+def entry(name: str) -> str:
+    """Return the directive that documents a name."""
+    value = operator.attrgetter(name.removeprefix("asterism."))(asterism)
+    full = name if name.startswith("asterism.") else f"am.{name}"
+    if isinstance(value, dict):
+        return f".. py:data:: {full}\n\n   By name: {', '.join(value)}.\n"
+    if not isinstance(value, type):
+        return f".. autofunction:: {full}\n"
+    inherited = "show-inheritance" if issubclass(value, Exception) else "inherited-members"
+    return f".. autoclass:: {full}\n   :members:\n   :{inherited}:\n"
+
+
 def reference() -> str:
+    for name in ("", *asterism._MODULES):  # the pages say am, as programs do
+        at = f".{name}" if name else ""
+        sys.modules[f"am{at}"] = importlib.import_module(f"asterism{at}")
     out = ["# Python", "", "The public names of `import asterism as am`, by subject.", ""]
-    for title, modules in MODULES.items():
-        out += [f"## {title}", ""]
-        for m in modules:
-            out += [f"### {m}", "", f"```{{eval-rst}}\n.. automodule:: {m}\n   :members:\n```", ""]
+    for subject in SUBJECTS:
+        out += [f"## {subject}", ""]
+        for name in names_of(subject) + RETURNED.get(subject, []):
+            out += [f"### {name.rpartition('.')[2]}" if name in RETURNED.get(subject, []) else f"### am.{name}", ""]
+            out += [f"```{{eval-rst}}\n{entry(name)}```", ""]
     return "\n".join(out)
 
 
