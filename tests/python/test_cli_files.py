@@ -84,8 +84,10 @@ def test_convert_and_inspect(data, tmp_path):
     assert "written by one process" in out
     out = said("inspect", data / "west0479.mtx.gz", "--spy", tmp_path / "spy.png")
     assert "zeros on the diagonal      471" in out and "+----" in out
-    assert "--ksp gmres --pc lu (as auto does)" in out and "structural rank            479" in out
+    assert "--ksp preonly --pc lu (as auto does)" in out and "structural rank            479" in out
     assert "pc auto: lu (471 entries of the diagonal are zero)" in said("solve", data / "west0479.mtx.gz")
+    weak = said("inspect", data / "s3rmt3m3.mtx.gz")
+    assert "--ksp preonly --pc cholesky (as auto does)" in weak and weak.count("--pc cholesky") == 1
     assert "--ksp cg --pc amg (as auto does)" in said("inspect", negative(tmp_path, data / "1138_bus.mtx.gz"))
     assert (tmp_path / "spy.png").read_bytes()[1:4] == b"PNG" and not list(tmp_path.glob(".part*"))
     found = json.loads(said("inspect", "elasticity3d", "--n", 4, "--json"))

@@ -161,7 +161,9 @@ def statistics(A: Matrix) -> dict[str, Any]:
         out["to_try"] = "rows are empty: the matrix is singular"
         return out
     ksp, attempts = _core.automatic_choice(A._h)
-    first, *others = (line.replace("-pc_type", "--pc") for line in attempts)
+    first, *others = dict.fromkeys(line.replace("-pc_type", "--pc") for line in attempts)
+    if first in ("--pc lu", "--pc cholesky"):
+        ksp = "preonly"  # as the solver takes it for direct solves
     out["to_try"] = f"--ksp {ksp} {first} (as auto does)"
     out["then"] = ", ".join(others)
     return out
