@@ -147,11 +147,12 @@ def real_matrices() -> str:
         )
     count = sum(_beside_superlu(c, rtol)[0] for c in r["cases"].values())
     rounds = max(len(c["superlu"]["seconds"]) for c in r["cases"].values())
+    timed = "those of one run" if rounds == 1 else f"the best of {rounds} interleaved rounds"
     return (
         "# Real matrices\n\n"
         f"`am.solve(A, b, rtol={rtol:g})` and nothing else: the library chooses. The system is b = A x* with\n"
         "x*_i = cos(i + 1), on one process with one thread. SciPy computes the residual ||b - A x|| / ||b|| from the answer.\n"
-        f"Times are the best of {rounds} interleaved rounds, set-up included, on {r['cores']} cores of an\n"
+        f"Times are {timed}, set-up included, on {r['cores']} cores of an\n"
         f"{r['cpu']}, {r['date'][:10]}. SuperLU is SciPy's `splu` with its default order. `make table` measures and\n"
         "writes this page. The matrices are those of the SuiteSparse collection and of the libraries named in the data's README.\n\n"
         f"Solved: {count} of {len(lines)}.\n\n"
