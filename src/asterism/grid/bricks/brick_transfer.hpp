@@ -37,8 +37,8 @@ struct Coarsening {
 class BrickTransfer final : public la::Operator {
  public:
   /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it gets
-  /// another length that divides them. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless any
-  /// number above one will do; and where no brick is large enough. Collective.
+  /// another length that divides them. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless
+  /// any number above one will do; and where no brick is large enough. Collective.
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how = {});
   /// Where values are zero behind the ends of the coarse points, if it is there behind the fine ones; in coarse spacings.
   static Ends coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends);
