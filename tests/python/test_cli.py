@@ -95,6 +95,27 @@ def test_quiet_monitor_and_help():
     assert "examples:" in said("solve", "--help")
 
 
+def test_each_help_has_a_description_and_an_example_that_parses():
+    from asterism.cli.main import _parser
+
+    top, seen = _parser(), []
+
+    def look(p):
+        for action in p._actions:
+            if isinstance(action.choices, dict):
+                for child in action.choices.values():
+                    look(child)
+        seen.append(p.prog)
+        assert p.description and "example" in (p.epilog or ""), p.prog
+        lines = [line for line in p.epilog.splitlines() if line.startswith("  asterism ")]
+        assert any(line.startswith(f"  {p.prog}") for line in lines), p.prog
+        for line in lines:
+            top.parse_known_args(line.split(" > ")[0].split()[1:])
+
+    look(top)
+    assert len(seen) > 25
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_failure_of_all_ranks_is_said_once(tmp_path, ranks):
     """Not converged, or an error of all: its text alone, without a box of the launcher's."""

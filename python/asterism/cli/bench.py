@@ -48,6 +48,8 @@ class Benchmark:
         Of --repeats, if nothing is said.
     on_device : pair, optional
         What measures and prints instead on a GPU, where that is another.
+    example : str
+        Arguments to show, if not --n and --ranks alone.
     """
 
     about: str
@@ -57,6 +59,7 @@ class Benchmark:
     takes: tuple[str, ...] = ()
     rounds: int = 9
     on_device: tuple[Callable[[Args, Any], Any], Callable[[Any], None]] | None = None
+    example: str = ""
 
 
 def _matrix(args: Args) -> Matrix:
@@ -97,12 +100,14 @@ BENCHMARKS = {
         ranks=(1, None),
         takes=("gmg",),
         rounds=10,
+        example="-s 32,32,32 --ranks 2",
     ),
     "stencil": Benchmark(
         "products of stencils on n^3 points in bricks, beside a copy",
         lambda a, comm: bench_stencil.stencil_case(a),
         bench_stencil.print_stencil,
         takes=("n", "device", "stencil"),
+        example="--n 64 --points 7",
     ),
     "launch": Benchmark(
         "what tasks of queues cost",
@@ -115,6 +120,7 @@ BENCHMARKS = {
         lambda a, comm: bench_queues.async_cases(a.repeats, a.most, device=a.device),
         bench_queues.print_async,
         takes=("most", "device"),
+        example="--most 1e5",
     ),
     "busy": Benchmark(
         "solves and exchanges beside busy processes, against a fair share of the cores",
@@ -168,6 +174,7 @@ BENCHMARKS = {
         bench_triangular.print_sptrsv,
         ranks=(1, None),
         takes=("problem", "device"),
+        example="poisson3d --n 20 --ranks 2",
         on_device=(bench_triangular.sptrsv_on_device, bench_triangular.print_sptrsv_on_device),
     ),
     "halo": Benchmark(
@@ -182,6 +189,7 @@ BENCHMARKS = {
         bench_weak.weak_cases,
         bench_weak.print_weak,
         takes=("sizes", "counts", "nodes"),
+        example="--sizes 8 --ranks 1,2",
         rounds=3,
     ),
 }
@@ -230,7 +238,14 @@ def add_arguments(sub: Any) -> None:
     )
     each = p.add_subparsers(dest="name", required=True, metavar="NAME")
     for name, b in BENCHMARKS.items():
-        q = each.add_parser(name, help=f"{b.about} ({_where(b)})", description=f"Measure {b.about}. Runs {_where(b)}.")
+        usual = " --n 64" * ("n" in b.takes) + f" --ranks {b.ranks[0]}" * (b.ranks[0] > 1)
+        q = each.add_parser(
+            name,
+            help=f"{b.about} ({_where(b)})",
+            description=f"Measure {b.about}.\nRuns {_where(b)}.",
+            epilog=f"example:\n  asterism bench {name} {b.example or usual.strip()}".rstrip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         if "n" in b.takes:
             q.add_argument("--n", type=_at_least_1, default=96, help="points or cells in each direction (96)")
         if "file" in b.takes:

@@ -52,7 +52,13 @@ def _parser() -> argparse.ArgumentParser:
     sub = p.add_subparsers(dest="command", metavar="solve | advise | inspect | convert | info | bench | model")
     solve.add_arguments(sub)
     advise.add_arguments(sub)
-    info = sub.add_parser("info", help="what this build and machine can do")
+    info = sub.add_parser(
+        "info",
+        help="what this build and machine can do",
+        description="Print the version, the compiler, the processor, MPI and the GPUs that this build and machine have.",
+        epilog="examples:\n  asterism info\n  asterism info --json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     info.add_argument("--json", action="store_true", help="as JSON")
     files.add_arguments(sub)
     bench.add_arguments(sub)

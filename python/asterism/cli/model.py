@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,47 +35,49 @@ def _rates(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
+EXAMPLES = (
+    "asterism bench pingpong --ranks 2 --json > pingpong.json",
+    "asterism model fit pingpong.json --plot pingpong.svg",
+    "asterism bench gmg -s 128,128,128 --json > gmg.json",
+    "asterism model levels gmg.json --plot levels.svg",
+    "asterism model fit gmg.json --series applyOp --plot applyop.svg",
+    "asterism model roofline --bandwidth 1420",
+    "asterism model portability a100.csv --bandwidth 1420 --plot speedup.svg",
+    "asterism model portability --paper",
+    "asterism model scaling --machine frontier --kind weak --nodes 2,16,128",
+    "asterism model sptrsv poisson3d --n 30 --ranks 1-64",
+)
+
+
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
     p = sub.add_parser(
         "model",
         help="fit and predict times: fit, levels, roofline, portability, scaling, sptrsv",
         description="Compare measured times with models, and predict those of other machines.",
-        epilog="examples:\n"
-        "  asterism bench pingpong --ranks 2 --json > pingpong.json\n"
-        "  asterism model fit pingpong.json --plot pingpong.svg\n"
-        "  asterism bench gmg -s 128,128,128 --json > gmg.json\n"
-        "  asterism model levels gmg.json --plot levels.svg\n"
-        "  asterism model fit gmg.json --series applyOp --plot applyop.svg\n"
-        "  asterism model roofline --bandwidth 1420\n"
-        "  asterism model portability a100.csv --bandwidth 1420 --plot speedup.svg\n"
-        "  asterism model portability --paper\n"
-        "  asterism model scaling --machine frontier --kind weak --nodes 2,16,128\n"
-        "  asterism model sptrsv poisson3d --n 30 --ranks 1-64",
+        epilog=_examples(EXAMPLES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     each = p.add_subparsers(dest="model", required=True, metavar="NAME")
-    q = each.add_parser("fit", help="latency and throughput of every series of a benchmark's JSON")
+    q = _add(each, "fit", "latency and throughput of every series of a benchmark's JSON")
     q.add_argument("file", nargs="+", help="what asterism bench NAME --json has written")
     q.add_argument("--series", metavar="TEXT", help="only series with this text in their names")
     q.add_argument("--ceiling", type=float, metavar="G/S", help="a limit to draw, in 10^9 bytes or points per second")
     _common(q)
-    q = each.add_parser("levels", help="seconds of each level of multigrid, from asterism bench gmg --json")
+    q = _add(each, "levels", "seconds of each level of multigrid, from asterism bench gmg --json")
     q.add_argument("file", nargs="+", help="what asterism bench gmg --json has written, for each machine")
     _common(q)
-    q = each.add_parser(
-        "roofline", help="most points per second of the operations of multigrid, and of measured stencils"
-    )
+    q = _add(each, "roofline", "most points per second of the operations of multigrid, and of measured stencils")
     q.add_argument("file", nargs="?", help="a record of stencils, or a CSV of Nsight Compute")
     _bandwidth(q)
     q.add_argument("--json", action="store_true", help="as JSON")
-    q = each.add_parser("portability", help="harmonic mean of efficiencies over platforms, and potential speed-up")
+    q = _add(each, "portability", "harmonic mean of efficiencies over platforms, and potential speed-up")
     q.add_argument("file", nargs="*", help="a CSV of Nsight Compute, or JSON of efficiencies, for each platform")
     q.add_argument("--paper", action="store_true", help="take the tables of the paper on brick multigrid too")
     q.add_argument("--bandwidth", type=_rates, metavar="GB/S,...", help="of the memory, for each CSV file in turn")
     _peak(q)
     _common(q)
-    q = each.add_parser("scaling", help="predicted weak or strong scaling of multigrid on bricks, beside the paper's")
+    q = _add(each, "scaling", "predicted weak or strong scaling of multigrid on bricks, beside the paper's")
     q.add_argument(
         "--machine",
         action="append",
@@ -92,9 +95,24 @@ def add_arguments(sub: Any) -> None:
         "--shares", action="store_true", help="shares of the finest level, of 8 nodes with one rank each (Table II)"
     )
     _common(q)
-    q = each.add_parser("sptrsv", help="triangular solves of a matrix on many ranks: critical path, time, best layout")
+    q = _add(each, "sptrsv", "triangular solves of a matrix on many ranks: critical path, time, best layout")
     model_triangular.add_arguments(q)
     _common(q)
+
+
+def _examples(lines: Sequence[str]) -> str:
+    return "examples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _add(each: Any, name: str, about: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = each.add_parser(
+        name,
+        help=about,
+        description=f"Print {about}.",
+        epilog=_examples([line for line in EXAMPLES if f" model {name} " in line]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
 
 
 def _common(q: argparse.ArgumentParser) -> None:
