@@ -34,8 +34,18 @@ class Builder:
     remote : "send" or "error"
         What becomes of entries in rows of other ranks: they are sent there by `matrix`, or are an error.
 
+    Raises
+    ------
+    ShapeError
+        ``shape`` is not two numbers from 0 on, or the ranks' ``local_rows`` do not add up to the rows of a square matrix.
+    DtypeError
+        ``dtype`` is none of the four.
+    OptionError
+        ``remote`` is another word.
+
     Notes
     -----
+    Collective, as `matrix`; `add`, `insert` and `flush` are not.
     The order of all entries is (flush, adds before inserts, rank, position). Sums are made in this order, and the last insert at a place
     counts. So the result does not depend on timing. Its bits are those of one process that makes all calls of rank 0, then those of rank 1,
     and so on: elements dealt to the ranks in their order give the same bits on any number of ranks.
@@ -124,7 +134,17 @@ class Builder:
 
     @reported("Builder.insert")
     def insert(self, i: Any, j: Any, v: Any) -> None:
-        """Set entries at these places; arguments as for `add`.
+        """Set entries at these places.
+
+        Parameters
+        ----------
+        i, j, v : int or array of int, number or array
+            As for `add`: single entries, a block, or a stack of blocks.
+
+        Raises
+        ------
+        InputError
+            As for `add`.
 
         Notes
         -----

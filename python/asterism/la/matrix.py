@@ -24,7 +24,10 @@ __all__ = ["Matrix", "as_operator"]
 class Matrix(Arithmetic, Operator):
     """A sparse matrix, distributed by rows.
 
-    Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery.
+    Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery. Entries cannot be changed.
+
+    It has the sizes `shape`, `local_shape`, `row_range` and `nnz`, the `dtype`, `comm_size` and `storage`. `block_size`,
+    `near_null_space` and `coordinates` tell preconditioners of the mesh, and may be set. ``A @ x`` multiplies, `T` and `H` transpose.
     """
 
     def __init__(self, handle: _core.Matrix) -> None:
@@ -63,9 +66,24 @@ class Matrix(Arithmetic, Operator):
             Where my nodes are: amg makes rigid-body modes of them; ``block_size`` becomes d. The nodes stand in the order of the rows,
             each with its d unknowns one after the other; a warning says if they do not seem to.
 
+        Raises
+        ------
+        ShapeError
+            Ranks give rows of other lengths, each rank a square matrix, or vectors that do not fit.
+        InputError
+            ``coordinates`` and ``near_null_space`` are both given; or ``distribute`` is true, and the ranks' matrices differ.
+        DtypeError
+            The entries are no numbers of the four dtypes.
+
         Notes
         -----
         Collective. Cost: one pass over the entries. The values are copied, S is not changed.
+
+        Examples
+        --------
+        >>> import asterism as am, scipy.sparse as sp
+        >>> am.Matrix.from_scipy(sp.csr_array([[2.0, -1.0], [-1.0, 2.0]])).nnz
+        4
         """
         c = as_communicator(comm)
         n, m = shape_of(S)
@@ -124,9 +142,16 @@ class Matrix(Arithmetic, Operator):
         local_rows : int, optional
             Rows of a square matrix that this rank owns, e.g. its points of a `grid.Grid`; dealt evenly by default.
 
+        Raises
+        ------
+        InputError
+            An index is out of range, or a value not finite; the error has the first bad triple.
+        ShapeError
+            ``i``, ``j`` and ``v`` have different shapes.
+
         Notes
         -----
-        Collective. An index out of range raises with the first bad triple. `Builder` takes entries as they come, `Assembly` values again
+        Collective. `Builder` takes entries as they come, `Assembly` values again
         and again.
         """
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
@@ -286,7 +311,14 @@ class Matrix(Arithmetic, Operator):
         )
 
     def make_vector(self, columns: int = 1, fill: float = 0.0) -> NDArray[Any]:
-        """Return an array of my rows, (n) or (n, columns)."""
+        """Return an array of my rows.
+
+        Parameters
+        ----------
+        columns : int
+            1 makes the shape (n), others (n, columns).
+        fill : float
+        """
         n = self.local_shape[0]
         return np.full(n if columns == 1 else (n, columns), fill, dtype=self.dtype)
 
@@ -372,7 +404,25 @@ class Matrix(Arithmetic, Operator):
 
     @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:
-        """Return ``A[rows][:, cols]`` with these global rows and columns as mine; see `Submatrix`. Collective."""
+        """Return ``A[rows][:, cols]``. Collective.
+
+        Parameters
+        ----------
+        rows, cols : array of int, optional
+            Global rows and columns that become mine, as for `Submatrix`. Default: my own.
+
+        Raises
+        ------
+        InputError
+            An index is out of range, or a column is given twice.
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> am.gallery.poisson((4, 4)).submatrix([5, 6], [6, 5]).toarray()
+        array([[-1.,  4.],
+               [ 4., -1.]])
+        """
         return Matrix(_core.Submatrix(self._h, *self._selected(rows, cols)).matrix)
 
     def _selected(self, rows: Any, cols: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -149,7 +149,32 @@ def rap(R: Any, A: Any, P: Any) -> Matrix:
 
 
 def ptap(A: Any, P: Any) -> Matrix:
-    """Return P^T A P, without conjugation, as PETSc's ``MatPtAP``: see `rap`; P^H A P is ``am.rap(P.H, A, P)``. Collective."""
+    """Return P^T A P, without conjugation, as PETSc's ``MatPtAP``; P^H A P is ``am.rap(P.H, A, P)``.
+
+    Parameters
+    ----------
+    A : Matrix, or ``B.T`` or ``B.H`` of one
+        Shape (n, n).
+    P : Matrix, shape (n, m)
+        Each rank has as many of its rows as columns of A.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not fit, or the ranks share them otherwise.
+
+    Notes
+    -----
+    Collective. A P is in memory until P^T (A P) is there.
+
+    Examples
+    --------
+    >>> import asterism as am, scipy.sparse as sp
+    >>> P = am.Matrix.from_scipy(sp.csr_array([[1.0, 0], [1, 0], [0, 1], [0, 1]]))
+    >>> am.ptap(am.gallery.poisson((4,)), P).toarray()
+    array([[ 2., -1.],
+           [-1.,  2.]])
+    """
     return _ptap(A, P)
 
 
@@ -169,6 +194,15 @@ class ProductPlan:
     ----------
     *factors : Matrix, or ``B.T`` or ``B.H`` of one
         Two or more: ``ProductPlan(A, B)`` for A B, ``ProductPlan(P.T, A, P)`` for P^T A P.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not fit, or the ranks share them otherwise.
+    TypeError
+        If there are fewer than two factors, or one is no matrix.
+    UnsupportedError
+        If a factor is SciPy's, or has no entries.
 
     Notes
     -----
@@ -219,6 +253,16 @@ class ProductPlan:
         ------
         InputError
             If a factor has entries at other places.
+        TypeError
+            If a factor is transposed, and that of the plan is not, or the other way round.
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> A = am.gallery.poisson((4,))
+        >>> plan = am.ProductPlan(A, A)
+        >>> plan.multiply(A.with_values(10 * A.to_scipy().data), A).diagonal()
+        array([50., 60., 60., 50.])
         """
         if len(factors) != len(self._forms):
             raise InputError(f"ProductPlan.multiply: {len(factors)} matrices for {len(self._forms)} factors.")

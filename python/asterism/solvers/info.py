@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..base.display import html_table, si_bytes
 
-__all__ = ["SolveInfo"]
+__all__ = ["SolveInfo", "print_norm"]
 
 
 @dataclass(repr=False, eq=False)
@@ -20,6 +20,7 @@ class SolveInfo:
     Attributes
     ----------
     converged : bool
+        Whether the tolerance was reached; of a direct solve also where the answer is exact to rounding.
     reason : str
         ``CONVERGED_RTOL`` and others by PETSc's names; ``CONVERGED_ROUNDING`` where ``rtol`` and ``atol`` are 0, and of
         direct solves that miss them.
@@ -31,11 +32,29 @@ class SolveInfo:
     true_residual : float or array of k
         Computed from the answer at the end.
     rhs_norm : float or array of k
+        ``||b||``.
     backward_error : float or array of k, or None
         Componentwise (Oettli and Prager 1964), of a direct solve: the least e for which x solves a system exactly whose entries differ by e
         of each. At rounding level no better answer can be told from it.
+    resumes : int
+        Times that the method started again, because the residual of the answer missed the target.
     host_waits : int
         Times that the host waited for the queue; 0 on the inline queue.
+    setup_seconds, solve_seconds : float
+        Time of the set-up that this solve used, and of the solve.
+    memory_bytes : int
+        Of the matrix and the preconditioner, on this rank.
+    method, preconditioner : str
+        What was used, the preconditioner with its size or levels.
+    notes : list of str
+        What was chosen or found, a sentence each: the choice of ``auto``, a null space, refinement.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> x, info = am.solve(am.gallery.poisson((30, 30)), np.ones(900), rtol=1e-8)
+    >>> info.converged, info.reason, info.notes
+    (True, 'CONVERGED_RTOL', ['ksp auto: cg (Hermitian, positive diagonal)'])
     """
 
     converged: bool
@@ -102,3 +121,9 @@ class SolveInfo:
             **{f"note {i}": note for i, note in enumerate(self.notes, 1)},
         }
         return html_table("asterism.SolveInfo", {name: text for name, text in facts.items() if text})
+
+
+def print_norm(it: int, norm: Any) -> None:
+    """Print the line of an iteration, as ``-ksp_monitor`` does."""
+    text = f"{norm:.12e}" if isinstance(norm, float) else " ".join(f"{v:.6e}" for v in norm)
+    print(f"{it:5d} KSP residual norm {text}", flush=True)

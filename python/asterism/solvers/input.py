@@ -14,12 +14,20 @@ from ..base.indices import as_count
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 
-__all__ = ["check_checkpoint", "columns_of", "prepared"]
+__all__ = ["check_checkpoint", "checked_columns", "columns_of", "prepared"]
 
 
 def columns_of(a: NDArray[Any]) -> NDArray[Any]:
     """Return (n) as (n, 1)."""
     return a[:, None] if a.ndim == 1 else a
+
+
+def checked_columns(vectors: Any, what: str) -> NDArray[Any]:
+    """Return numbers of shape (n,) or (n, k) as (n, k)."""
+    a = as_values(vectors, what)
+    if a.ndim not in (1, 2):
+        raise ShapeError(f"{what} has shape {a.shape}; (n,) or (n, k) is needed.")
+    return columns_of(a)
 
 
 def parts_of(a: NDArray[Any]) -> NDArray[Any]:

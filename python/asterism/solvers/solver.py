@@ -17,12 +17,12 @@ from ..base.events import events_table
 from ..base.options import add_options, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
-from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
+from ..errors import AsterismError, ConvergenceError, InputError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
-from ..la.operator import Operator, as_values
+from ..la.operator import Operator
 from ..la.vector import Vector
-from .info import SolveInfo
-from .input import check_checkpoint, columns_of, joined, parts_of, prepared
+from .info import SolveInfo, print_norm
+from .input import check_checkpoint, checked_columns, joined, parts_of, prepared
 
 __all__ = ["Solver"]
 
@@ -50,10 +50,8 @@ class Solver:
         Method and preconditioner; chosen by a look at the matrix if not given.
     rtol, atol : float, optional
         Stop when ``||b - A x|| <= max(rtol ||b||, atol)``; defaults 1e-5 and 0.
-    maxiter : int, optional
-        Most iterations; 10000 by default.
-    restart : int, optional
-        Iterations of gmres between restarts; 30 by default.
+    maxiter, restart : int, optional
+        Most iterations, 10000 by default; and those of gmres between restarts, 30 by default.
     block_size : int, optional
         Unknowns of a node of the mesh.
     coordinates : array, shape (my nodes, 2 or 3), optional
@@ -69,9 +67,23 @@ class Solver:
 
     Notes
     -----
-    Precedence: call > dict > command line (only after :func:`use_argv`) > environment
-    (``ASTERISM_OPTIONS``) > file (``ASTERISM_OPTIONS_FILE``). Collective. On one process a solver can be pickled and copied: as its matrix
-    and the options in force, with which it is set up anew.
+    Precedence: call > dict > command line (only after `use_argv`) > environment (``ASTERISM_OPTIONS``) > file (``ASTERISM_OPTIONS_FILE``).
+    Collective. On one process a solver can be pickled and copied: as its matrix and the options in force, with which it is set up anew.
+
+    Raises
+    ------
+    OptionError
+        An option or keyword is unknown, or its value is not allowed; or the preconditioner needs entries, and A has none.
+    InputError, ShapeError, DtypeError
+        A is not square, has NaN or empty rows, or vectors do not fit it.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> solver = am.Solver(am.gallery.poisson((30, 30)), ksp="cg", pc="amg", rtol=1e-8)
+    >>> x = solver.solve(np.ones(900))
+    >>> solver.info.reason
+    'CONVERGED_RTOL'
     """
 
     _SHORT = {
@@ -114,7 +126,7 @@ class Solver:
                 add_options({prefix + self._SHORT.get(word, word): value}, _core.OptionLayer.call, "call", o)
         operator = as_operator(A, "A")
         self._null_space = (
-            None if null_space is None else _columns(operator._entries(null_space, "null_space"), "null_space")
+            None if null_space is None else checked_columns(operator._entries(null_space, "null_space"), "null_space")
         )
         self._set_up(operator, o, prefix, P, M, (block_size, coordinates, near_null_space))
 
@@ -388,7 +400,7 @@ class Solver:
         single, rank0 = rhs.ndim == 1, A._h.rows.comm.rank == 0
         watchers: list[Monitor] = [] if monitor is None else [monitor]
         if self._flag("ksp_monitor") and rank0:
-            watchers.append(_print_norm)
+            watchers.append(print_norm)
         if checkpoint is not None:
             watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
 
@@ -467,18 +479,6 @@ class Solver:
     def view(self) -> str:
         """Matrix, method, preconditioner with its levels, and what was found."""
         return str(self._h.view())
-
-
-def _print_norm(it: int, norm: Any) -> None:
-    text = f"{norm:.12e}" if isinstance(norm, float) else " ".join(f"{v:.6e}" for v in norm)
-    print(f"{it:5d} KSP residual norm {text}", flush=True)
-
-
-def _columns(vectors: Any, what: str) -> NDArray[Any]:
-    a = as_values(vectors, what)
-    if a.ndim not in (1, 2):
-        raise ShapeError(f"{what} has shape {a.shape}; (n,) or (n, k) is needed.")
-    return columns_of(a)
 
 
 def _unpickled(
