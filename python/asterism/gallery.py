@@ -70,7 +70,32 @@ def convection_diffusion(
     *,
     dtype: str = "float64",
 ) -> Matrix:
-    """First-order upwind convection-diffusion on the unit interval, square or cube; unsymmetric."""
+    """-epsilon Laplace(u) + velocity . grad u on the unit interval, square or cube, by upwind differences of first order; unsymmetric.
+
+    Parameters
+    ----------
+    shape : int, or sequence of 1 to 3 ints
+        Grid points; the last index runs fastest. Dirichlet values are eliminated.
+    velocity : sequence of float
+        One component for each dimension.
+    epsilon : float
+        Diffusion.
+    comm : None or mpi4py.MPI.Comm
+    dtype : {"float64", "float32", "complex128", "complex64"}
+
+    Raises
+    ------
+    ShapeError
+        If ``velocity`` has another number of components than ``shape``.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.gallery.convection_diffusion((3,), (1.0,), 0.1).toarray()
+    array([[ 7.2, -1.6,  0. ],
+           [-5.6,  7.2, -1.6],
+           [ 0. , -5.6,  7.2]])
+    """
     return Matrix(
         _core.convection_diffusion(
             as_communicator(comm),
@@ -167,6 +192,25 @@ def elasticity(
     Parameters
     ----------
     cells : (int, int, int)
+        Of unit size, in each direction.
+    comm : None or mpi4py.MPI.Comm
+    youngs_modulus : float
+        Positive.
+    poisson_ratio : float
+        Above -1 and below 0.5.
+    dtype : {"float64", "float32", "complex128", "complex64"}
+
+    Raises
+    ------
+    InputError
+        If a modulus is out of its range.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> K = am.gallery.elasticity((2, 2, 2))
+    >>> K.shape, K.block_size, K.near_null_space.shape
+    ((54, 54), 3, (54, 6))
     """
     counts = as_counts(cells, 3, "elasticity: cells")
     return Matrix(_core.elasticity(as_communicator(comm), counts, youngs_modulus, poisson_ratio, dtype))

@@ -90,11 +90,33 @@ class Channels:
         return list(self._h.in_)
 
     def put(self, rank: int, data: Any, label: int = 0) -> None:
-        """Copy a bytes-like object (also an array's memory) and signal it to `rank`. Never waits."""
+        """Copy a message and signal it. Never waits.
+
+        Parameters
+        ----------
+        rank : int
+            To whom.
+        data : bytes-like, or array
+            Its memory, at most as many bytes as the channel's.
+        label : int
+            Of the channel.
+        """
         self._h.put(as_count(rank, "put: rank"), bytes(memoryview(data)), as_count(label, "put: label"))
 
     def lend(self, rank: int, array: Any, label: int = 0) -> int:
-        """Signal an array without a copy. It must not change before `returned` of the ticket, or `all_returned`."""
+        """Signal an array without a copy.
+
+        Parameters
+        ----------
+        rank, label : int
+            As for `put`.
+        array : contiguous array
+            It must not change before `returned` of the ticket, or `all_returned`.
+
+        Returns
+        -------
+        ticket : int
+        """
         view = _bytes_of(array, "lend: array")
         ticket: int = self._h.lend(as_count(rank, "lend: rank"), view, as_count(label, "lend: label"))
         while self._lent and self._h.returned(oldest := next(iter(self._lent))):
@@ -122,8 +144,17 @@ class Channels:
         return count
 
     def land_in(self, rank: int, array: Any, label: int = 0) -> None:
-        """Have messages of an incoming channel delivered in this writeable array; None ends that.
+        """Have messages of an incoming channel delivered in an array.
 
+        Parameters
+        ----------
+        rank, label : int
+            The sender, and the channel's label.
+        array : contiguous array, or None
+            Writeable; None ends it.
+
+        Notes
+        -----
         One message at a time: the next one comes after `release`. Until then it is set aside, and other channels go on.
         """
         r, at = as_count(rank, "land_in: rank"), as_count(label, "land_in: label")

@@ -295,7 +295,16 @@ class StarForest:
 
     @reported("StarForest.bcast")
     def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
-        """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
+        """Set ``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge. Collective.
+
+        Parameters
+        ----------
+        rootdata : array, shape (nroots,) or (nroots, k), or (buffer, MPI datatype)
+        leafdata : array, shape (nleafspace,) or (nleafspace, k), or (buffer, MPI datatype)
+            Changed at the leaves only.
+        op : str, MPI.Op or callable(array, array)
+            "replace", or a reduction such as "sum".
+        """
         if isinstance(rootdata, tuple):
             return self.bcast_begin(rootdata, leafdata, op).end()
         self._sf.bcast(*self._down(rootdata, leafdata, op))
@@ -309,7 +318,13 @@ class StarForest:
 
     @reported("StarForest.reduce")
     def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
-        """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
+        """Set ``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge. Collective.
+
+        Parameters
+        ----------
+        leafdata, rootdata, op
+            As for `bcast`; rootdata is changed. With "replace" the highest (rank, leaf) wins.
+        """
         if isinstance(rootdata, tuple):
             return self.reduce_begin(leafdata, rootdata, op).end()
         self._sf.reduce(*self._up(leafdata, rootdata, op))
@@ -324,7 +339,15 @@ class StarForest:
 
     @reported("StarForest.fetch_and_op")
     def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
-        """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
+        """Reduce, and tell each leaf what was there before. Collective.
+
+        Parameters
+        ----------
+        rootdata, leafdata, op
+            As for `reduce`.
+        leafupdate : array of leafdata's shape
+            ``leafupdate[l]`` becomes the root's value just before leaf l was taken.
+        """
         if isinstance(rootdata, tuple):
             return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
         self._sf.fetch_and_op(*self._up_and_down(rootdata, leafdata, leafupdate, op))

@@ -152,6 +152,14 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     Notes
     -----
     Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
+
+    Examples
+    --------
+    >>> import asterism as am, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "A.mtx")
+    >>> am.write_matrix(path, am.gallery.poisson((4, 4)))
+    >>> am.read_matrix(path).nnz
+    64
     """
     c = as_communicator(comm)
     block_size = agreed(c, lambda: as_count(block_size, "read_matrix: block_size"))
@@ -257,7 +265,9 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     Raises
     ------
     FileError
-        Where the file cannot be written, or its name tells no format.
+        Where the file cannot be written.
+    InputError
+        Where its name tells no format.
 
     Notes
     -----
@@ -318,8 +328,23 @@ def check_matrix_name(path: str | Path, ranks: int) -> None:
 def write_matrix(path: str | Path, A: Matrix) -> None:
     """Write a matrix, in the format that the name says.
 
-    .mtx, .mtx.gz, .petsc (.bin, .dat) or .ast; by one process also .npz (SciPy), .mat (MATLAB 5: the variable A) and .h5 or .hdf5
-    (the group A, as AnnData and h5sparse have them). Written beside, then renamed. Collective.
+    Parameters
+    ----------
+    path : str or Path
+        .mtx, .mtx.gz, .petsc (.bin, .dat) or .ast; by one process also .npz (SciPy), .mat (MATLAB 5: the variable A) and .h5 or .hdf5
+        (the group A, as AnnData and h5sparse have them). Written beside, then renamed.
+    A : Matrix
+
+    Raises
+    ------
+    FileError
+        Where the file cannot be written.
+    InputError
+        Where its name tells no format.
+
+    Notes
+    -----
+    Collective over A's ranks.
     """
     c = _own(A, "write_matrix")._h.comm
     p = _path_of("write_matrix", c, path)
@@ -435,7 +460,20 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
 def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
     """Read all that `save` wrote, by name: matrices, arrays of my rows, text.
 
-    Rows are dealt evenly to the ranks of ``comm``, vectors as a matrix of as many rows. Collective. A damaged file is a FormatError.
+    Parameters
+    ----------
+    path : str or Path
+    comm : None or mpi4py.MPI.Comm
+        Rows are dealt evenly to its ranks, vectors as a matrix of as many rows.
+
+    Raises
+    ------
+    FileError, FormatError
+        The file is not there, or damaged.
+
+    Notes
+    -----
+    Collective.
     """
     c = as_communicator(comm)
     matrices, vectors, texts = _core.read_archive(_path_of("load", c, path), c)

@@ -19,7 +19,10 @@ __all__ = ["Findings", "collect"]
 
 @dataclass(repr=False)
 class Findings:
-    """Everything a report shows; plain data."""
+    """Everything a report shows; plain data. `collect` makes it, `summary` and `write_html` show it.
+
+    ``advice`` has the lines that say what limited the speed; ``events`` the table, ``view`` and ``options`` the solver.
+    """
 
     problem: str
     info: SolveInfo
@@ -53,10 +56,38 @@ def collect(
     error: float | None = None,
     waited: float | None = None,
 ) -> Findings:
-    """Gather on all ranks (collective); events are the slowest rank's times and all ranks' traffic.
+    """Gather what a report shows of a solve.
 
-    ``waited``: the share of the time that threads of this rank waited for a core (`WaitsForCores`); since the process began by default, as
-    the events.
+    Parameters
+    ----------
+    problem : str
+        What was solved, for the head of the report.
+    solver : Solver
+    info : SolveInfo
+        Of its solve, ``solver.info``.
+    comm : mpi4py.MPI.Comm, optional
+        That of the solver's matrix, if it has one.
+    error : float, optional
+        Relative error of x, if the solution is known.
+    waited : float, optional
+        Share of the time that threads of this rank waited for a core; since the process began by default, as the events.
+
+    Returns
+    -------
+    Findings
+
+    Notes
+    -----
+    Collective. Events are the slowest rank's times and all ranks' traffic. The first call measures the bandwidth of the memory.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> solver = am.Solver(am.gallery.poisson((30, 30)), rtol=1e-8)
+    >>> x = solver.solve(np.ones(900))
+    >>> found = am.report.collect("Poisson", solver, solver.info)
+    >>> found.problem, found.ranks
+    ('Poisson', 1)
     """
     waited = WaitsForCores.of_process() if waited is None else waited
     mine = _core.profile_snapshot()

@@ -57,7 +57,19 @@ def _residual_plot(f: Findings) -> str:
 
 
 def write_html(path: str | Path, f: Findings) -> None:
-    """Write the page beside and rename it."""
+    """Write a report as one HTML page, with pictures.
+
+    Parameters
+    ----------
+    path : str or Path
+        Written beside and renamed: an older file is there until the new one is whole.
+    f : Findings
+        Of `collect`.
+
+    Notes
+    -----
+    Not collective: one rank calls. Matplotlib is needed.
+    """
     esc = html.escape
     i = f.info
     total = sum(e["self_seconds"] for e in f.events) or 1.0

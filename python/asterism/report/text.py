@@ -9,7 +9,15 @@ __all__ = ["summary"]
 
 
 def summary(f: Findings, events: int = 8) -> str:
-    """Return some twenty lines for a terminal."""
+    """Return some twenty lines for a terminal.
+
+    Parameters
+    ----------
+    f : Findings
+        Of `collect`.
+    events : int
+        Lines of the table of events at most.
+    """
     i = f.info
     true, rhs = max_of(i.true_residual), max_of(i.rhs_norm)
     relative = true / rhs if rhs > 0 else true

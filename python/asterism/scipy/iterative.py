@@ -201,8 +201,17 @@ def tfqmr(
     callback: Callback = None,
     show: bool = False,
 ) -> Result:
-    """Solve A x = b by transpose-free quasi-minimal residuals. Arguments as `cg`; ``show`` prints how it ended.
+    """Solve A x = b by transpose-free quasi-minimal residuals.
 
+    Parameters
+    ----------
+    A, b, x0, rtol, atol, maxiter, M, callback
+        As for `cg`.
+    show : bool
+        Print how it ended.
+
+    Notes
+    -----
     An iteration has two products with A; SciPy counts each as one.
     """
     s = _System(A, b, x0, M, "tfqmr")
@@ -228,10 +237,23 @@ def minres(
     show: bool = False,
     check: bool = False,
 ) -> Result:
-    """Solve (A - shift I) x = b by minimal residuals, A Hermitian. Arguments as `cg`.
+    """Solve (A - shift I) x = b by minimal residuals, A Hermitian.
 
-    Stops by the residual as the other methods do; SciPy's by an estimate of it relative to norms of A and x. ``maxiter`` is 5 n by
-    default; ``check`` looks whether A is Hermitian; ``show`` prints how it ended.
+    Parameters
+    ----------
+    A, b, x0, rtol, M, callback
+        As for `cg`.
+    shift : float
+    maxiter : int, optional
+        5 n by default.
+    show : bool
+        Print how it ended.
+    check : bool
+        Look whether A is Hermitian.
+
+    Notes
+    -----
+    Stops by the residual as the other methods do; SciPy's by an estimate of it relative to norms of A and x.
     """
     s = _System(A, b, x0, M, "minres")
     if shift != 0:
@@ -262,7 +284,14 @@ def lsmr(
     show: bool = False,
     x0: Any = None,
 ) -> tuple[NDArray[Any], int, int, float, float, float, float, float]:
-    """Minimise norm(b - A x)^2 + damp^2 norm(x)^2; see `asterism.least_squares`.
+    """Minimise norm(b - A x)^2 + damp^2 norm(x)^2.
+
+    Parameters
+    ----------
+    A, b, damp, atol, btol, conlim, maxiter, x0
+        As for `least_squares`, but ``maxiter`` is the smaller dimension by default.
+    show : bool
+        Print how it ended.
 
     Returns
     -------

@@ -164,6 +164,15 @@ def least_squares(
     x : array, shape (my part of the columns,)
     info : LeastSquaresInfo
 
+    Raises
+    ------
+    ShapeError
+        ``b`` or ``x0`` does not fit A.
+    DtypeError
+        ``b`` or ``x0`` is wider than an A without entries.
+    OptionError, InputError
+        ``method`` is another word; a tolerance, ``damp`` or ``maxiter`` is out of its range.
+
     Notes
     -----
     Collective. An iteration costs a product with A and one with A^H, and three messages (lsqr: four).
