@@ -107,9 +107,7 @@ class Matrix(Arithmetic, Operator):
                     "distribute=True if S is the whole matrix on every rank."
                 )
             if c.max(float(m)) != m or c.max(float(-m)) != -m:
-                raise ShapeError(
-                    f"from_scipy: rank {c.rank} passed {m} columns, others another number; all must agree."
-                )
+                raise ShapeError(f"from_scipy: rank {c.rank} passed {m} columns, others not; all must agree.")
             rows = _core.Layout(c, n)
         elif c.size > 1:
             rows = _core.Layout.even(c, n, together)
