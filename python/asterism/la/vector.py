@@ -201,6 +201,17 @@ class Vector:
     Operations are in place and return at once; those with sums over all ranks (`dot`, `norm`) return a `Scalar`. They are collective
     in the order of the program. Of a real vector's factor, when it is not known yet, the real part is taken; one that is known not to be
     real is an error. A thread or strict queue on several ranks needs ``MPI_THREAD_MULTIPLE`` (mpi4py's default).
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> A = am.gallery.poisson((4,))
+    >>> x, y = am.Vector(A, fill=1.0), am.Vector(A, fill=2.0)
+    >>> y.axpy(-2.0, A @ x)  # y = y - 2 A x
+    >>> y.numpy()
+    array([0., 2., 2., 0.])
+    >>> float(x.dot(y))
+    4.0
     """
 
     __array_ufunc__ = None  # operators are this class's: A @ x
@@ -370,15 +381,22 @@ class Vector:
         self._h.scale(_scalar(a))
 
     def axpy(self, a: Any, x: Vector) -> None:
-        """Set y = y + a x."""
+        """Set y = y + a x.
+
+        Parameters
+        ----------
+        a : number, Scalar, or array of a number for each column
+        x : Vector
+            Of y's shape and dtype; another is a ShapeError or DtypeError.
+        """
         self._h.axpy(_scalar(a), handle_of(x, "axpy"))
 
     def aypx(self, b: Any, x: Vector) -> None:
-        """Set y = x + b y."""
+        """Set y = x + b y; arguments as for `axpy`."""
         self._h.axpby(_scalar(1.0), handle_of(x, "aypx"), _scalar(b))
 
     def axpby(self, a: Any, x: Vector, b: Any) -> None:
-        """Set y = a x + b y."""
+        """Set y = a x + b y; arguments as for `axpy`."""
         self._h.axpby(_scalar(a), handle_of(x, "axpby"), _scalar(b))
 
     def multiply(self, d: Vector, x: Vector) -> None:

@@ -107,6 +107,15 @@ def operator(
     StencilOperator
         ``L @ x`` takes and returns this rank's points in lexicographic order. So do `solve` and `Solver`.
 
+    Raises
+    ------
+    InputError
+        The stencil is not linear, a constant or grid is not given or not finite, or an unknown one is given.
+    ShapeError
+        ``shape`` has other dimensions than the stencil, a periodic axis is no multiple of a brick, or an array does not fit.
+    OptionError, DtypeError
+        ``points``, ``target`` or ``dtype`` is another word.
+
     Notes
     -----
     Collective. Rank 0 compiles, and the others find the kernel in the cache. The compiled library is needed. The diagonal and a bound

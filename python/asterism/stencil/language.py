@@ -415,7 +415,7 @@ def walk(*roots: Expr) -> Iterator[Expr]:
 
 
 def indices(dimensions: int) -> tuple[Index, ...]:
-    """Return the indices of the axes; the last is the fastest, as in a NumPy array."""
+    """Return the indices of 1, 2 or 3 axes; the last is the fastest, as in a NumPy array."""
     count = as_integer(dimensions)
     if count not in (1, 2, 3):
         fail_here(f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
@@ -423,12 +423,19 @@ def indices(dimensions: int) -> tuple[Index, ...]:
 
 
 def grid(name: str, dimensions: int) -> Grid:
-    """Return a grid: a field, a right-hand side, or coefficients that vary from point to point."""
+    """Return a grid of this name: a field, a right-hand side, or coefficients that vary from point to point. ``u(i, j)`` reads it."""
     return Grid(name, dimensions)
 
 
 def constant(name: str, default: float | complex | None = None) -> Expr:
-    """Return a number that is given when the kernel runs. Kernels need no new compilation for another value."""
+    """Return a number that is given when the kernel runs. Kernels need no new compilation for another value.
+
+    Parameters
+    ----------
+    name : str
+        The keyword that gives it: an identifier.
+    default : number, optional
+    """
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
         fail_here(f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
     if default is not None:
