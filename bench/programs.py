@@ -111,7 +111,7 @@ print(json.dumps({"seconds": time.perf_counter() - t, "version": scipy.__version
 
 def weak(rounds: int) -> dict:
     """Weak scaling of multigrid on 1 to 8 ranks, in fresh processes."""
-    command = [sys.executable, "-m", "asterism.cli", "bench", "weak", "--repeats", str(rounds), "--json"]
+    command = [sys.executable, "-m", "asterism", "bench", "weak", "--repeats", str(rounds), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return {"bench": "weak", **json.loads(done.stdout.splitlines()[-1])}
 

@@ -146,7 +146,7 @@ def busy(rounds: int) -> dict:
     """Solves and exchanges beside busy processes, of 1 rank with all threads, 2 ranks and 4."""
     out = []
     for ranks in (1, 2, 4):
-        command = [sys.executable, "-m", "asterism.cli", "bench", "busy", "--repeats", str(rounds), "--json"]
+        command = [sys.executable, "-m", "asterism", "bench", "busy", "--repeats", str(rounds), "--json"]
         more = [] if ranks == 1 else ["--ranks", str(ranks), "--oversubscribe"]
         env = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "ASTERISM_NUM_THREADS")}
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=True, env=env)
@@ -184,7 +184,7 @@ def forest(rounds: int) -> dict:
             *mpiexec(2),
             sys.executable,
             "-m",
-            "asterism.cli",
+            "asterism",
             "bench",
             name,
             "--json",

@@ -15,7 +15,7 @@ def sptrsv(rounds: int) -> dict:
     problems = [["poisson3d", "--n", "40"]]
     if folder := os.environ.get("ASTERISM_DATA"):
         problems.append([str(Path(folder) / "G2_circuit.mtx.gz")])
-    program = [sys.executable, "-m", "asterism.cli", "bench", "sptrsv"]
+    program = [sys.executable, "-m", "asterism", "bench", "sptrsv"]
     runs = []
     for _ in range(rounds):
         for problem in problems:

@@ -61,7 +61,7 @@ measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
   echo "-- bench $*"
-  "$py" -m asterism.cli bench "$@" --json >"$file.part" && mv "$file.part" "$file"
+  "$py" -m asterism bench "$@" --json >"$file.part" && mv "$file.part" "$file"
 }
 n=${GPU_CHECK_N:-256} entries=${GPU_CHECK_VECTORS:-464} most=${GPU_CHECK_MOST:-1e7}
 measure gpu_launch launch --device cuda --repeats 5

@@ -194,11 +194,31 @@ def test_what_factors_found_of_a_singular_matrix_is_said_first():
 
 
 def test_a_direct_solve_of_a_nearly_singular_matrix_is_noted(caplog):
-    H = 1.0 / (np.arange(12)[:, None] + np.arange(12) + 1)  # Hilbert's
-    rhs = np.random.default_rng(5).standard_normal(12)
-    try:
-        info = am.solve(H, rhs, ksp="preonly", pc="lu", rtol=1e-8)[1]
-    except am.ConvergenceError as e:
-        assert "singular to working precision" in str(e)
-    else:
-        assert info.relative_residual <= 1e-3 or any("nearly singular" in n for n in info.notes)
+    rng = np.random.default_rng(5)
+    Q, R = (np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(2))
+    A = Q @ np.diag(np.logspace(0, -14.1, 6)) @ R
+    found = []
+    for _ in range(40):
+        try:
+            info = am.solve(A, rng.standard_normal(6), ksp="preonly", pc="lu", rtol=1e-8)[1]
+        except am.ConvergenceError as e:
+            assert "singular to working precision" in str(e)
+            continue
+        noted = any("nearly singular" in n for n in info.notes)
+        assert noted == (info.relative_residual > 1e-3)
+        found.append(noted)
+    assert any(found) and any("nearly singular" in r.message for r in caplog.records)
+
+
+def test_what_factors_found_is_said_in_each_solve():
+    """lu fails in the set-up, and weaker attempts are in use ever after."""
+    n = 300
+    S = sp.random_array((n, n), density=0.03, rng=np.random.default_rng(0)).toarray()
+    np.fill_diagonal(S, 0)
+    S[:, 5], S[17] = S[:, 6], S[18]
+    solver = am.Solver(sp.csr_array(S), rtol=1e-8, maxiter=500)
+    for _ in range(2):
+        with pytest.raises(am.ConvergenceError) as caught:
+            solver.solve(np.random.default_rng(1).standard_normal(n))
+        assert "lu: the matrix is singular" in str(caught.value), caught.value
+        assert "-pc_type lu" not in str(caught.value)

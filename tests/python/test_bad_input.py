@@ -334,7 +334,7 @@ def test_other_dtypes_are_named(dtype):
 
 def test_a_solve_info_is_no_number():
     info = am.solve(am.gallery.poisson((5, 5)), np.ones(25))[1]
-    for compare in (lambda: info == 0, lambda: info != 0, lambda: info == False):  # noqa: E712
+    for compare in (lambda: info == 0, lambda: info != 0, lambda: info == False, lambda: info == np.int64(0)):  # noqa: E712
         with pytest.raises(TypeError, match=r"use info\.converged"):
             compare()
     assert info == info and info != "0" and info is not None and len({info, info}) == 1
@@ -350,6 +350,12 @@ assert np.array_equal(A @ np.ones(5), np.ones(5))
 for other in (S * (1 + rank), S if rank else sp.eye(10, k=1, format="csr"), (1 + rank) * np.eye(10)):
     text = message(lambda: am.Matrix.from_scipy(other, comm, distribute=True))
     assert "checksum of its entries" in text, text
+R = sp.random_array((10, 10), density=0.5, rng=np.random.default_rng(1)).tocsr()
+mixed = R[:, ::-1][:, ::-1]  # the same entries in another order, and other types
+wide = sp.csr_array((R.data, R.indices.astype(np.int64), R.indptr.astype(np.int64)), R.shape)
+for same in (mixed, wide, R.toarray(), R.tocoo()):  # BSR stores zeros, and is another matrix
+    A = am.Matrix.from_scipy(same if rank else R, comm, distribute=True)
+    assert A.block_size == 1 and np.allclose(A @ np.ones(5), R.sum(axis=1)[5 * rank : 5 * rank + 5])
 """,
     )
 
@@ -385,3 +391,6 @@ def test_blocks_of_scipy_are_rows_of_nodes():
         == 1
     )
     assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3)), block_size=1).block_size == 1
+    assert am.Matrix.from_scipy(sp.eye_array(100).tobsr((50, 50))).block_size == 1
+    xyz = np.random.default_rng(0).random((K.shape[0] // 3, 3))
+    assert am.Matrix.from_scipy(K.to_scipy().tobsr((6, 6)), coordinates=xyz).block_size == 3

@@ -143,7 +143,7 @@ def test_no_steps_of_a_smoother(pc):
     for none in ("-mg_levels_ksp_max_it 0", "-mg_levels_ksp_max_it 0 -mg_levels_up_ksp_max_it 0"):
         with pytest.raises(am.OptionError, match="leave no step of the smoother"):
             am.Solver(L, f"{how} {none}", ksp="cg", pc=pc)
-    for before, after in ((0, 2), (2, 0)):
+    for before, after in ((0, 2), (2, 0), (-1, 0)):
         s = am.Solver(L, f"{how} -mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}", ksp="gmres", pc=pc)
         s.solve(np.ones(L.local_shape[0] if pc == "amg" else L.grid_shape))
         assert s.info.iterations < 30

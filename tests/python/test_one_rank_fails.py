@@ -303,6 +303,7 @@ u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
 L = am.stencil.operator(am.stencil.assign(out(i, j), u(i, j) - u(i, j + 1)), (16, 16), comm=comm)
 for product in (L.__matmul__, L.rmatvec):
     told(lambda: product(np.ones((*L.local_grid_shape, 2) if last else L.local_grid_shape)), "the number of columns of x is 1", "2 on")
+told(lambda: L.rmatvec(np.ones(L.local_grid_shape), conjugate=last), "its form is", "L.T @ x", "L.H @ x")
 import os, tempfile
 folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
 one, other = f"{folder}/one.ast", f"{folder}/other.mtx"

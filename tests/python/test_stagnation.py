@@ -139,4 +139,15 @@ def test_preonly_applies_the_preconditioner_once():
         with pytest.raises(am.ConvergenceError, match="applies the preconditioner once") as caught:
             am.solve(A, b, ksp="preonly", **options)
         assert caught.value.info.iterations == 1 and caught.value.info.resumes == 0
-    assert len(count) == 1
+    assert len(count) == 1 and np.allclose(caught.value.x, 0.1 * b, rtol=1e-12)
+
+
+def test_new_starts_begin_with_the_best_iterate_where_the_last_one_is_returned(rng):
+    """bicgstab went from bad to worse."""
+    A = sp.csr_array(sp.random_array((200, 200), density=0.05, rng=rng) + 0.5 * sp.eye_array(200))
+    b = rng.standard_normal(200)
+    for seed in range(6):
+        try:
+            am.solve(A, b, ksp="bicgstab", pc="none", rtol=1e-10, maxiter=800, ksp_keep_best=False, x0=rng.standard_normal(200))
+        except am.ConvergenceError as e:
+            assert not e.info.relative_residual > 1e8, seed

@@ -200,7 +200,9 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
     mine = tuple(b - a for a, b in zip(low, high, strict=True))
     if callable(value):
         at = axes_of(how, list(zip(low, high, strict=True)))
-        array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
+        array = np.broadcast_to(
+            unmasked(value(*np.meshgrid(*at, indexing="ij", sparse=True)), f"the array '{name}'"), mine
+        )
     else:
         array = unmasked(value, f"the array '{name}'")
         if array.shape != mine and array.shape == how.shape:

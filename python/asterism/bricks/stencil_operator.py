@@ -157,9 +157,8 @@ class StencilOperator(Operator):
         points = self._operand(x, what)
         entries = self._entries(points, what)
         if self._comm.size > 1:
-            self._comm.require_same(
-                what, [("the number of columns of x", str(entries.shape[1] if entries.ndim == 2 else 1))]
-            )
+            columns = str(entries.shape[1] if entries.ndim == 2 else 1)
+            self._comm.require_same("a product", [("its form", what), ("the number of columns of x", columns)])
         y = aligned(entries.shape, self.dtype)
         apply(entries, y)
         return self._points(y, points.shape)

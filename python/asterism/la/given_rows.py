@@ -15,6 +15,8 @@ from .operator import Operator, as_values
 
 __all__ = ["Csr", "as_coordinates", "as_csr", "checksum", "from_rows", "rows_of_a_block", "shape_of", "whole"]
 
+_MOST_ROWS_OF_A_BLOCK = 8  # other blocks are those of a method, not of nodes
+
 
 class Csr(NamedTuple):
     """Rows as SciPy has them: offsets, columns, values."""
@@ -61,17 +63,22 @@ def as_csr(S: Any, part: slice) -> Csr:
     return Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
 
 
-def rows_of_a_block(S: Any) -> int:
-    """Return the size of the square blocks that a matrix is stored by, or 1."""
+def rows_of_a_block(S: Any, comm: Any) -> int:
+    """Return the size of the square blocks of a few rows that a matrix is stored by on all ranks, or 1. Collective."""
     rows, columns = getattr(S, "blocksize", (1, 1))
-    return int(rows) if rows == columns else 1
+    mine = int(rows) if rows == columns and rows <= _MOST_ROWS_OF_A_BLOCK else 1
+    return mine if comm.size == 1 or comm.max(float(mine)) == -comm.max(float(-mine)) else 1
 
 
 def checksum(S: Any) -> str:
-    """Return a number that tells whether ranks have the same entries. Cost: one pass over them."""
-    parts = (S.indptr, S.indices, S.data) if hasattr(S, "indptr") else (S,)
+    """Return a number that tells whether ranks have the same entries, in whichever order and types. Cost: some passes over them."""
+    csr = S.tocsr() if hasattr(S, "tocsr") else None
+    if csr is not None and not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    ptr, col, val = as_csr(S if csr is None else csr, slice(0, S.shape[0]))
     out = 0
-    for part in parts:
+    for part in (ptr.astype(np.int64), col.astype(np.int64), as_values(val, "the matrix")):
         out = zlib.crc32(np.ascontiguousarray(part).data, out)
     return f"{out:08x}"
 
@@ -87,7 +94,7 @@ def from_rows(rows: Any, cols: Any, csr: Csr) -> Any:
 
 def as_coordinates(coordinates: Any) -> NDArray[np.float64]:
     """Return the coordinates of nodes, shape (nodes, 2) or (nodes, 3)."""
-    xyz = np.ascontiguousarray(coordinates, dtype=np.float64)
+    xyz = np.ascontiguousarray(unmasked(coordinates, "coordinates"), dtype=np.float64)
     if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
         raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
     return xyz

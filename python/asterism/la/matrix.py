@@ -88,7 +88,8 @@ class Matrix(Arithmetic, Operator):
         c = as_communicator(comm)
         n, m = shape_of(S)
         xyz = None if coordinates is None else as_coordinates(coordinates)
-        block_size = rows_of_a_block(S) if block_size is None else block_size
+        stored = rows_of_a_block(S, c)
+        block_size = block_size or (stored if xyz is None else 1)
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.values import unmasked
 from ..errors import InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
@@ -36,7 +37,7 @@ class _System:
         if shape is None or len(shape) != 2 or shape[0] != shape[1]:
             raise ShapeError(f"{name}: A has shape {shape}; a square matrix is needed.")
         n = shape[0]
-        rhs = np.asarray(b)
+        rhs = unmasked(b, "b")
         if rhs.shape not in ((n,), (n, 1)):
             raise ShapeError(f"{name}: b has shape {rhs.shape} for A of {shape}; ({n},) or ({n}, 1) is needed.")
         rhs = as_values(rhs.reshape(n), "b")
@@ -55,7 +56,7 @@ class _System:
                 raise InputError(f"{name}: x0 is '{x0}'; an array, or 'Mb' for M @ b.")
             self.x = np.array(self.b if self.M is None else self.M @ self.b, self.dtype)
         else:
-            guess = np.asarray(x0)
+            guess = unmasked(x0, "x0")
             if guess.shape not in ((n,), (n, 1)):
                 raise ShapeError(f"{name}: x0 has shape {guess.shape}, b {np.shape(b)}.")
             self.x = np.array(guess.reshape(n), self.dtype, order="C")
@@ -269,7 +270,7 @@ def minres(
 
 
 def _one_column(b: Any) -> NDArray[Any]:
-    rhs = np.atleast_1d(np.asarray(b))
+    rhs = np.atleast_1d(unmasked(b, "b"))
     return rhs.ravel() if rhs.ndim == 2 and 1 in rhs.shape else rhs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,9 +92,9 @@ class SolveInfo:
         )
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, (int, float)):
+        if isinstance(other, (numbers.Number, np.bool_)):
             raise TypeError("a SolveInfo is no number (SciPy's info is 0 on success); use info.converged instead")
-        return self is other
+        return NotImplemented
 
     __hash__ = object.__hash__
 

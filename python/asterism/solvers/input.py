@@ -48,7 +48,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
     rows = int(A._h.rows.local_size)
     if rhs.ndim not in (1, 2) or rhs.shape[0] != rows:
         lo, n = int(A._h.rows.begin), int(A._h.rows.global_size)
-        whole = f" Of the whole b it is b[{lo}:{lo + rows}]." if rhs.shape[:1] == (n,) else ""
+        whole = f" Of the whole b it is b[{lo}:{lo + rows}]." if rhs.ndim in (1, 2) and rhs.shape[0] == n > rows else ""
         raise ShapeError(f"b has shape {rhs.shape}; ({rows},) or ({rows}, k) is needed here.{whole}")
     if monitor is not None and not callable(monitor):
         raise InputError(f"monitor is {monitor!r}; a function of the iteration and the residual norm is needed.")

@@ -108,7 +108,11 @@ def _run(text: str, name: str, command: list[str], path: Path, hint: str) -> Non
         except subprocess.TimeoutExpired as error:
             raise UnsupportedError(f"the compiler took more than {_LIMIT} s: take smaller bricks.") from error
         except OSError as error:
-            raise InternalError(f"the compiler '{command[0]}' cannot be run ({hint}): {error.strerror}") from error
+            raise UnsupportedError(f"the compiler '{command[0]}' cannot be run ({hint}): {error.strerror}") from error
+        if done.returncode and "No space left on device" in done.stderr:
+            raise UnsupportedError(
+                f"no space is left in {path.parent} or {folder} for a kernel. Make room, or set ASTERISM_STENCIL_CACHE and TMPDIR."
+            )
         if done.returncode:
             raise InternalError(
                 f"the compiler refused a kernel ({hint}): {' '.join(command)}\n{(done.stderr or done.stdout)[:2000]}"

@@ -26,11 +26,15 @@ _NEEDED = {
 }
 _LIBRARY = {v: k for k, v in NAMES.items()} | {"hyperbolic_sine": "sinh", "hyperbolic_cosine": "cosh", "angle": "atan2"}
 _COMPLEX = {
-    "exponential": ("X const size = exponential(z.re);", "size * cosine(z.im), size * sine(z.im)"),
+    # neither part overflows before it must, and what is real stays real
+    "exponential": (
+        "X const half = exponential(z.re / 2);",
+        "z.im == 0 ? half * half : half * cosine(z.im) * half, z.im == 0 ? X{} : half * sine(z.im) * half",
+    ),
     # the sign of a zero decides nothing
     "logarithm": ("", "logarithm(absolute(z)), angle(z.im == 0 ? X{} : z.im, z.re)"),
-    "sine": ("", "sine(z.re) * hyperbolic_cosine(z.im), cosine(z.re) * hyperbolic_sine(z.im)"),
-    "cosine": ("", "cosine(z.re) * hyperbolic_cosine(z.im), -sine(z.re) * hyperbolic_sine(z.im)"),
+    "sine": ("", "z.re == 0 ? z.re : sine(z.re) * hyperbolic_cosine(z.im), z.im == 0 ? z.im : cosine(z.re) * hyperbolic_sine(z.im)"),
+    "cosine": ("", "cosine(z.re) * hyperbolic_cosine(z.im), (z.re == 0) | (z.im == 0) ? X{} : -sine(z.re) * hyperbolic_sine(z.im)"),
 }
 
 

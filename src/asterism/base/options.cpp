@@ -99,7 +99,6 @@ void Options::parse_file(std::string const& path) {
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     ASTERISM_REQUIRE(line.find('\0') == std::string::npos, file, "options file '{}', line {}: it is no text.", path, number);
-    if (auto const hash = line.find('#'); hash != std::string::npos) line.resize(hash);
     parse(line, OptionLayer::file, format("file {}, line {}", path, number));
   }
 }

@@ -26,7 +26,8 @@ class Options {
  public:
   /// Two different values for one name in one layer are an error. The name has no leading '-'.
   void set(std::string_view name, std::string_view value, OptionLayer layer, std::string_view origin);
-  /// "-ksp_type cg -pc_amg_threshold 0.1 -ksp_monitor"; a flag without value means "true", and '#' starts a comment to the end of a line.
+  /// "-ksp_type cg -pc_amg_threshold 0.1 -ksp_monitor"; a flag without value means "true".
+  /// A word that begins with '#' starts a comment, to the end of its line.
   void parse(std::string_view text, OptionLayer layer, std::string_view origin);
   /// One option per line, '#' starts a comment. A line that does not parse is an error with its number.
   void parse_file(std::string const& path);

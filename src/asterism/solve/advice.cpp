@@ -10,10 +10,12 @@ std::string Solver::other_preconditioner() const {
   bool const definite = seen().hermitian && seen().positive_diagonal;
   std::string const direct = no_factors_.empty() ? ", or -ksp_type preonly -pc_type lu" : ", or am.least_squares if it is singular";
   if (M_) return "another M" + (A_->matrix() ? direct : "");
+  if (!P_ && preconditioner_name().starts_with("gmg"))
+    return "-pc_gmg_galerkin both, -ksp_type gmres or cg around the cycles, or a matrix near A as P";
   if (!P_)
     return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
            "a matrix near A as P, or an approximate inverse as M";
-  if (now == "lu" || now == "cholesky") return "a wider dtype: this is a direct solution already";
+  if ((now == "lu" || now == "cholesky") && P_is_A()) return "a wider dtype: this is a direct solution already";
   if (seen().zero_diagonals > 0) {
     std::string const matched = now == "ilut" ? "a smaller -pc_ilut_drop with a larger -pc_ilut_fill"
                                               : "-pc_type ilut -pc_factor_matching true -pc_ilut_drop 1e-6 -pc_ilut_fill 100";

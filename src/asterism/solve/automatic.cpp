@@ -128,7 +128,7 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
     } catch (Error const& e) {
       if (last || !lets_go_on(e)) throw;
       why = e.what();
-      if (attempt.type == "lu" || attempt.type == "cholesky") no_factors_ = why;
+      if (e.kind() == ErrorKind::value && why.find("singular") != std::string::npos) no_factors_ = why;
     }
     why_attempt_ = why;
     record_.resize(before);
@@ -289,10 +289,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     info.residual_norms.insert(info.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
     auto const spent = info.iterations - all.iterations;
     all = std::move(info);
-    if (ended) {
-      if (!all.converged && !no_factors_.empty()) all.why = format("{} {}", no_factors_, all.why);
-      return all;
-    }
+    if (ended) return all;
     if (now.out_of_iterations && !longer && left <= 1.2 * double(spent)) {
       longer = true;
       most = 2 * spent;

@@ -335,7 +335,8 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     bool const goes_on = same_pattern && attempt_ < attempts.size() && attempt_ < attempts_.size() &&
                          attempts[attempt_].text() == attempts_[attempt_].text();
     attempts_ = std::move(attempts);
-    if (!goes_on) attempt_ = 0, why_attempt_.clear(), no_factors_.clear();
+    if (!goes_on) attempt_ = 0, why_attempt_.clear();
+    no_factors_.clear();
     std::vector<EffectiveOption> not_again;
     auto type = by_itself ? attempts_[attempt_].type : chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
     auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made

@@ -212,7 +212,7 @@ class Solver {
   std::vector<AutomaticAttempt> attempts_;  // of pc auto, else none
   std::size_t attempt_ = 0;                 // the one in use
   std::string why_attempt_;                 // not the one before it
-  std::string no_factors_;                  // why a direct attempt could not be made
+  std::string no_factors_;                  // what a direct attempt found wrong with the values
   std::size_t record_without_preconditioner_ = 0;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;

@@ -273,7 +273,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (auto const messenger = comm::sent_by(x.queue(), b.comm())) messenger->check();
     return norms;
   };
-  std::vector<double> norms, before;
+  std::vector<double> norms, before, norms_of_last;
+  Vector last;  // iterate, which is returned where the best one is not
   if (solves_directly() && max_it > 0) {
     method_->solve(A, M, b, x, monitor);
     bool const of_transpose = may_differ && null_space_.empty();
@@ -285,8 +286,20 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
       norms = method_->ends_with_true_residual() && checked == system ? monitor.last_norms() : std::vector<double>{};
       if (norms.empty()) norms = true_norms();
       bool const finite = std::ranges::all_of(norms, [](double v) { return std::isfinite(v); });
-      if ((keeps_best_ || !finite) && monitor.restore_best(norms)) norms = true_norms();
+      if ((!keeps_best_ || applies_once()) && finite) {
+        if (!last) last = x.like();
+        copy(x, last);
+        norms_of_last = norms;
+      } else {
+        norms_of_last.clear();
+      }
+      if (monitor.restore_best(norms)) norms = true_norms();  // a new start begins there
     } while (!ended(monitor, norms, x, before, info));
+
+  if (!norms_of_last.empty() && !krylov::converged(monitor.reason())) {
+    copy(last, x);
+    norms = norms_of_last;
+  }
 
   if (scales) {
     scaling.unscale(x, x_given);
@@ -331,6 +344,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     double residual = 0;
     for (std::size_t j = 0; j < norms.size(); ++j) residual = std::max(residual, norms[j] / std::max(targets[j].norm_b, 1e-300));
     if (auto const hint = advice(monitor.reason(), residual); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+    if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;
   Attempted out{std::move(info), {}, false, false};
@@ -398,7 +412,7 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     auto const where = format("||b - A x|| stays at {} ({} of ||b||) above the target {}", norms[worst] * unit,
                               norms[worst] / std::max(targets[worst].norm_b, 1e-300), targets[worst].tolerance * unit);
     bool const alone = why.empty() || krylov::converged(monitor.reason(std::int64_t(worst)));
-    if (alone && applies_once() && !preconditioner_->direct())
+    if (alone && applies_once() && !solves_directly())
       why = format("{} applies the preconditioner once, and {} is no direct solve: {}", method_name_, preconditioner_name(), where);
     else if (alone)
       why = format("the method believed it had converged, but {}: {}", where,

@@ -90,8 +90,7 @@ class LuFront {
   Eliminated run() {
     int k = 0, candidates = nf_, begun = 0;
     for (;;) {
-      if (k >= candidates) {  // one more where the second row of a block was set aside before  // those that were left once more, if there
-                              // are new pivots
+      if (k == candidates) {  // those that were left once more, if there are new pivots
         if (candidates == nf_ || k == begun) break;
         candidates = nf_;
         begun = k;
@@ -241,7 +240,7 @@ class HermitianFront {
   Eliminated run() {
     int k = 0, candidates = nf_, begun = 0;
     for (;;) {
-      if (k >= candidates) {  // one more where the second row of a block was set aside before
+      if (k >= candidates) {  // one more where the second row of a pivot of two had been set aside
         if (candidates == nf_) break;
         if (k == begun) {
           if (!f_.complete) break;

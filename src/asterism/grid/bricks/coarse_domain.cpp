@@ -10,10 +10,11 @@ namespace asterism::grid {
 using i64 = std::int64_t;
 
 namespace {
-/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and no less than what is read of a neighbour; 0 if
-/// there is none that a kernel can have.
-i64 brick_of_period(i64 points, i64 reach) {
-  constexpr i64 usual = 8, most = 64;
+/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and as wide as a stencil reads; 0 if there is none. It
+/// is hardly longer than that, or than the brick before: kernels get long with bricks, and with the reach of their stencil.
+i64 brick_of_period(i64 points, i64 reach, i64 before) {
+  constexpr i64 usual = 8;
+  auto const most = std::max(before, reach > 1 ? usual : usual + usual / 2);
   i64 best = 0;
   for (auto b = std::max<i64>(reach, 1); b <= std::min(points, most); ++b)
     if (points % b == 0 && (best == 0 || std::abs(b - usual) < std::abs(best - usual))) best = b;
@@ -33,7 +34,7 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
     bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
     i64 const m = around ? (n + 1) / 2 : n / 2;
     auto const reach = least.empty() ? 1 : i64(least[shape.size()]);
-    if (around && m % b != 0) b = brick_of_period(m, reach);
+    if (around && m % b != 0) b = brick_of_period(m, reach, b);
     bool const wide = b >= reach, fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
     if (n < 2 || !fits || !wide) return std::nullopt;
     points *= m;

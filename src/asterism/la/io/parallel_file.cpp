@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <utility>
 
 namespace asterism::la::io {
@@ -43,9 +42,8 @@ InputFile::~InputFile() {
 void InputFile::read_at(std::int64_t offset, std::span<std::byte> to) const { read_all(descriptor_, path_, offset, to); }
 
 OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t bytes) : path_(std::move(path)), comm_(std::move(comm)) {
-  std::random_device source;  // processes that write the same file one by one have each a file of their own beside it
-  auto const mine = std::int64_t(source()) << 16 ^ std::int64_t(getpid());
-  beside_ = format("{}.{}.part", path_, comm_.max(comm_.rank() == 0 ? mine : std::int64_t(0)));
+  // processes that write the same file, each by itself, have each a file of their own beside it
+  beside_ = comm_.size() == 1 ? format("{}.{}.part", path_, getpid()) : path_ + ".part";
   auto const open_with = [&](int flags) {
     descriptor_ = open(beside_.c_str(), O_RDWR | O_CLOEXEC | flags, 0644);
     ASTERISM_REQUIRE(descriptor_ >= 0, file, "'{}' cannot be written: {}.", path_, std::strerror(errno));
@@ -53,7 +51,7 @@ OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t b
   try {
     comm::agree(comm_, [&] {
       if (comm_.rank() != 0) return;
-      open_with(O_CREAT | O_EXCL);
+      open_with(O_CREAT | O_TRUNC);
       ASTERISM_REQUIRE(ftruncate(descriptor_, off_t(bytes)) == 0, file, "'{}' cannot be written: {} bytes: {}.", path_, bytes,
                        std::strerror(errno));
     });

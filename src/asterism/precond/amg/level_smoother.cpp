@@ -89,7 +89,7 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   bool const polynomial = o.method == "chebyshev";
   ASTERISM_REQUIRE(polynomial || !r.given("mg_levels_ksp_chebyshev_kind"), option,
                    "multigrid: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
-  ASTERISM_REQUIRE(before > 0 || after > 0 || (before < 0 && after < 0), option,
+  ASTERISM_REQUIRE(before != 0 || after > 0, option,
                    "multigrid: -mg_levels_ksp_max_it {} and -mg_levels_up_ksp_max_it {} leave no step of the smoother. Give one of them "
                    "at least 1.",
                    before, after);

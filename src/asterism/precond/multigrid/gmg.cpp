@@ -86,7 +86,8 @@ Matrix matrix_of(Operator const& A) {
     // of each rank in turn, without those that stand for nothing
     std::int64_t points = 0, done = 0;
     for (auto const none : is_padding) points += !none;
-    Progress progress(format("gmg: the matrix of the last level, {} points", points_of(space)), double(points_of(space)));
+    auto const all = points_of(space);
+    Progress progress(format("gmg: the matrix of the last level, {} points", all), double(all));
     comm::Cancellation cancel(space.comm(), progress);
     for (int rank = 0; rank < space.comm().size(); ++rank) {
       auto const left = space.comm().sum(rank == space.comm().rank() ? points : std::int64_t(0));
@@ -306,8 +307,8 @@ class GeometricMultigrid final : public Preconditioner {
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
     throw Error(ErrorKind::option,
-                format("gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, an even "
-                       "number where the axis is periodic, and bricks that are not too small (brick=). A Grid.star_operator, or any with "
+                format("gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and "
+                       "along periodic ones a divisor of half of the points that is as wide as the stencil reads. A Grid.star_operator, or any with "
                        "-pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
                        "or amg for a matrix.",
                        A.describe(), shapes),
