@@ -499,14 +499,13 @@ def test_periodic_grids_take_any_brick_that_divides_them(shape):
     i, j = st.indices(2)
     u, out = st.grid("u", 2), st.grid("out", 2)
     s = st.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
-    L = st.operator(
-        s, shape, True, brick=tuple(next(b for b in (8, 10, 7, 6) if n % b == 0) for n in shape)
-    )
+    L = st.operator(s, shape, True, brick=tuple(next(b for b in (8, 10, 7, 6) if n % b == 0) for n in shape))
     b = np.random.default_rng(0).standard_normal(shape)
     b -= b.mean()
     solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
     x = solver.solve(b)
     assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
+
 
 @pytest.mark.parametrize("n", [248, 496, 124])
 def test_wide_stencils_on_periodic_grids_get_bricks_that_can_be_compiled(n):
@@ -521,7 +520,6 @@ def test_wide_stencils_on_periodic_grids_get_bricks_that_can_be_compiled(n):
     solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
     x = solver.solve(b)
     assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
-
 
 
 def test_grids_of_one_point_along_an_axis_are_solved():

@@ -148,6 +148,15 @@ def test_new_starts_begin_with_the_best_iterate_where_the_last_one_is_returned(r
     b = rng.standard_normal(200)
     for seed in range(6):
         try:
-            am.solve(A, b, ksp="bicgstab", pc="none", rtol=1e-10, maxiter=800, ksp_keep_best=False, x0=rng.standard_normal(200))
+            am.solve(
+                A,
+                b,
+                ksp="bicgstab",
+                pc="none",
+                rtol=1e-10,
+                maxiter=800,
+                ksp_keep_best=False,
+                x0=rng.standard_normal(200),
+            )
         except am.ConvergenceError as e:
             assert not e.info.relative_residual > 1e8, seed

@@ -75,13 +75,17 @@ def test_large_complex_arguments(dtype):
     u, e, s, c = (st.grid(name, 1) for name in ("u", "e", "s", "c"))
     large = np.log(np.finfo(dtype).max)
     x = np.array([large + 0.2 + 1.5j, 2 * large, -2 * large + 1j, 1j * (large + 0.2), 1j * 2 * large, large / 2], dtype)
-    got = st.compile(st.fuse(*(st.assign(o(i), f(u(i))) for o, f in ((e, st.exp), (s, st.sin), (c, st.cos)))), 6, dtype=dtype)(u=x)
+    got = st.compile(
+        st.fuse(*(st.assign(o(i), f(u(i))) for o, f in ((e, st.exp), (s, st.sin), (c, st.cos)))), 6, dtype=dtype
+    )(u=x)
     assert not np.isnan(np.concatenate([got[n] for n in "esc"]).view(got["e"].real.dtype)).any()
     with np.errstate(all="ignore"):
         for name, at, f in (("e", [0, 2, 3, 5], np.exp), ("s", [5], np.sin), ("c", [5], np.cos)):
             for part in ("real", "imag"):
                 want = getattr(f(x[at]), part)
-                np.testing.assert_allclose(getattr(got[name][at], part), want, rtol=1e3 * np.finfo(dtype).eps, atol=1e-30)
+                np.testing.assert_allclose(
+                    getattr(got[name][at], part), want, rtol=1e3 * np.finfo(dtype).eps, atol=1e-30
+                )
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

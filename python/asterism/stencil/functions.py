@@ -33,8 +33,14 @@ _COMPLEX = {
     ),
     # the sign of a zero decides nothing
     "logarithm": ("", "logarithm(absolute(z)), angle(z.im == 0 ? X{} : z.im, z.re)"),
-    "sine": ("", "z.re == 0 ? z.re : sine(z.re) * hyperbolic_cosine(z.im), z.im == 0 ? z.im : cosine(z.re) * hyperbolic_sine(z.im)"),
-    "cosine": ("", "cosine(z.re) * hyperbolic_cosine(z.im), (z.re == 0) | (z.im == 0) ? X{} : -sine(z.re) * hyperbolic_sine(z.im)"),
+    "sine": (
+        "",
+        "z.re == 0 ? z.re : sine(z.re) * hyperbolic_cosine(z.im), z.im == 0 ? z.im : cosine(z.re) * hyperbolic_sine(z.im)",
+    ),
+    "cosine": (
+        "",
+        "cosine(z.re) * hyperbolic_cosine(z.im), (z.re == 0) | (z.im == 0) ? X{} : -sine(z.re) * hyperbolic_sine(z.im)",
+    ),
 }
 
 

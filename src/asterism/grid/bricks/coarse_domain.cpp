@@ -10,8 +10,8 @@ namespace asterism::grid {
 using i64 = std::int64_t;
 
 namespace {
-/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and as wide as a stencil reads; 0 if there is none. It
-/// is hardly longer than that, or than the brick before: kernels get long with bricks, and with the reach of their stencil.
+/// The divisor of the points of a periodic axis that is nearest to the usual brick of 8, and as wide as a stencil reads; 0 if there is
+/// none. It is hardly longer than that, or than the brick before: kernels get long with bricks, and with the reach of their stencil.
 i64 brick_of_period(i64 points, i64 reach, i64 before) {
   constexpr i64 usual = 8;
   auto const most = std::max(before, reach > 1 ? usual : usual + usual / 2);

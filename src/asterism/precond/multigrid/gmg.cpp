@@ -306,13 +306,15 @@ class GeometricMultigrid final : public Preconditioner {
   }
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
-    throw Error(ErrorKind::option,
-                format("gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and "
-                       "along periodic ones a divisor of half of the points that is as wide as the stencil reads. A Grid.star_operator, or any with "
-                       "-pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
-                       "or amg for a matrix.",
-                       A.describe(), shapes),
-                true);
+    throw Error(
+        ErrorKind::option,
+        format(
+            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and "
+            "along periodic ones a divisor of half of the points that is as wide as the stencil reads. A Grid.star_operator, or any with "
+            "-pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
+            "or amg for a matrix.",
+            A.describe(), shapes),
+        true);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
     throw Error(ErrorKind::option,
