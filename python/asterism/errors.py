@@ -96,7 +96,7 @@ class ConvergenceError(AsterismError, ArithmeticError):
     Attributes
     ----------
     x : array
-        The iterate with the smallest residual of those that were kept.
+        The iterate with the smallest residual of those that were kept; with ``-ksp_keep_best false`` the last one.
     info : SolveInfo
         What happened; ``info.why`` names the option to try.
     """
