@@ -56,7 +56,9 @@ def test_it_shows_itself(advice):
 
 
 def test_every_line_of_the_tables_is_of_the_library():
-    tables = {name: (fallback, choices) for _, name, fallback, _, choices in _core.option_tables()}
+    tables = {}
+    for _, name, fallback, _, choices in _core.option_tables():
+        tables.setdefault(name, (fallback, choices))  # of amg, which comes before gmg
     methods, preconditioners = _core.component_names()
     named = set()
     for options, _ in CANDIDATES:

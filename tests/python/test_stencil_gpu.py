@@ -143,7 +143,7 @@ def test_what_is_refused(tmp_path):
             "target='cuda' is for GPUs, where operators run",
         ),
         (lambda: am.stencil.operator(s, (8, 8, 8), h=1.0, target="hip"), am.OptionError, "target='hip' is for GPUs"),
-        (lambda: s.source("cuda", dtype=int), am.DtypeError, "complex64 or complex128, not int64"),
+        (lambda: s.source("cuda", dtype=int), am.DtypeError, "'int64' is none of float32"),
         (lambda: s.source("cuda", brick=(8, 512, 512)), am.InputError, "too long to compile"),
     ):
         with pytest.raises(error, match=text):
