@@ -233,8 +233,12 @@ TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
   EXPECT_EQ(coarse({30, 32}, {8, 8}, {false, true}, Centring::cells)->shape(), (Triple{1, 15, 16}));
   EXPECT_FALSE(coarse({30, 32}, {8, 8}, {false, true}, Centring::nodes)) << "an even number of nodes";
   EXPECT_FALSE(coarse({1}, {8}, {false}, Centring::nodes));
-  auto const halved = coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes);
-  EXPECT_EQ(halved->brick(), (Triple{1, 4, 4}));
+  auto const smaller = coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes);
+  EXPECT_EQ(smaller->brick(), (Triple{1, 4, 6})) << "of 4 and 12 points the divisors that are nearest to 8";
+  EXPECT_EQ(coarse({1000, 40}, {8, 8}, {true, true}, Centring::nodes)->brick(), (Triple{1, 10, 10}));
+  EXPECT_EQ(coarse({1000, 40}, {8, 8}, {true, true}, Centring::nodes, {2, 2})->brick(), (Triple{1, 5, 5})) << "kernels of a wide stencil";
+  EXPECT_EQ(coarse({62}, {2}, {true}, Centring::nodes)->brick(), (Triple{1, 1, 1})) << "31 is a prime";
+  EXPECT_FALSE(coarse({62}, {2}, {true}, Centring::nodes, {2}));
   EXPECT_FALSE(coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes, {5, 1})) << "a stencil that reads 5 points far";
   EXPECT_FALSE(coarse({6}, {6}, {true}, Centring::nodes, {4})) << "bricks of 3 points";
   auto const any = [](std::vector<i64> const& shape, std::vector<int> const& brick, std::vector<bool> const& periodic, Centring centring,
