@@ -77,7 +77,7 @@ class Matrix(Arithmetic, Operator):
 
         Notes
         -----
-        Collective. Cost: one pass over the entries. The values are copied, S is not changed.
+        Collective. Cost: one pass over the entries; with ``distribute`` some more, to see that all ranks have the same ones. S is not changed.
 
         Examples
         --------

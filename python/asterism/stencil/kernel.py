@@ -162,9 +162,8 @@ class Kernel:
             The one output, or all outputs and reductions by name. The arrays that are given do not change.
         """
         f, dtype = self.stencil.facts, np.dtype(self.source.dtype)
-        if "out" in f.inputs or (
-            "out" in dict(f.constants) and not isinstance(out, np.ndarray)
-        ):  # that name; transposes read one
+        named = "out" in f.inputs or ("out" in dict(f.constants) and not isinstance(out, np.ndarray))
+        if named:  # a grid or constant of that name, as transposes read
             given, out = {"out": out, **given} if out is not None else given, None
         arrays, constants = taken(f, given, dtype)
         shape = points_of(f, {n: a.shape for n, a in arrays.items()}, self.shape)

@@ -319,16 +319,14 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (!residual) true_norms();
     note_small_rows(x, residual, info.notes);
   }
-  if (info.converged && solves_directly()) {
-    double worst = 0;
-    for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
-    if (worst > 1e-3) {
-      info.notes.push_back(
-          format("||b - A x|| is {} of ||b||, though x solves a system that differs from this one by rounding: the matrix "
-                 "is nearly singular, and digits of x mean little",
-                 worst));
-      if (b.comm().rank() == 0) log::warning("{}.", info.notes.back());
-    }
+  double worst = 0;  // of the columns, relative to b
+  for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
+  if (info.converged && solves_directly() && worst > 1e-3) {
+    info.notes.push_back(
+        format("||b - A x|| is {} of ||b||, though x solves a system that differs from this one by rounding: the matrix "
+               "is nearly singular, and digits of x mean little",
+               worst));
+    if (b.comm().rank() == 0) log::warning("{}.", info.notes.back());
   }
   info.reason = krylov::name_of(monitor.reason());
   info.why = info.converged ? "" : monitor.why();
@@ -341,9 +339,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (auto const told = told_without_form(without_form); !told.empty())
       info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
   if (!info.converged) {
-    double residual = 0;
-    for (std::size_t j = 0; j < norms.size(); ++j) residual = std::max(residual, norms[j] / std::max(targets[j].norm_b, 1e-300));
-    if (auto const hint = advice(monitor.reason(), residual); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+    if (auto const hint = advice(monitor.reason(), worst); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
     if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;

@@ -1,0 +1,60 @@
+"""Which grids gmg takes: sizes and bricks of periodic axes, and those that it refuses."""
+
+import numpy as np
+import pytest
+from test_gmg import poisson
+
+import asterism as am
+from asterism import stencil as st
+
+
+def test_grids_that_cannot_be_made_coarser():
+    with pytest.raises(am.OptionError, match="has no coarser operator"):
+        am.Solver(st.operator(poisson(2), (50, 50), h=0.1), "-pc_type gmg -pc_gmg_galerkin none", ksp="cg")
+    with pytest.raises(am.OptionError, match="amg for a matrix"):
+        am.Solver(am.gallery.poisson((50, 50)), "-pc_type gmg", ksp="cg")
+    view = am.Solver(
+        st.operator(poisson(2), (121, 121), h=0.1), "-pc_type gmg -pc_gmg_galerkin none", ksp="cg"
+    ).view()  # 121, 60
+    assert "60 x 60" in view and "lu (sparse" in view and "no coarser grid fits" in view
+    halved = am.Solver(st.operator(poisson(2), (48, 48), True, h=0.1), "-pc_type gmg -pc_gmg_coarse_size 40", ksp="cg")
+    assert "6 x 6 points in bricks of 6 x 6" in halved.view()
+
+
+@pytest.mark.parametrize("shape", [(1000, 40), (90, 180), (63, 84), (126, 250)])
+def test_periodic_grids_take_any_brick_that_divides_them(shape):
+    """Coarse levels of odd sizes went down to bricks of one point, which were too small for their stencils."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    s = st.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+    L = st.operator(s, shape, True, brick=tuple(next(b for b in (8, 10, 7, 6) if n % b == 0) for n in shape))
+    b = np.random.default_rng(0).standard_normal(shape)
+    b -= b.mean()
+    solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
+    x = solver.solve(b)
+    assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
+
+
+@pytest.mark.parametrize("n", [248, 496, 124])
+def test_wide_stencils_on_periodic_grids_get_bricks_that_can_be_compiled(n):
+    """Of 31 points no divisor is a brick that a stencil of two points to each side has a kernel for."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    w = st.weights(2, range(-2, 3))
+    s = st.assign(out(i, j), -sum(w[k] * (u(i + k - 2, j) + u(i, j + k - 2)) for k in range(5)))
+    L = st.operator(s, (n, n), True, brick=8 if n % 8 == 0 else 4)
+    b = np.random.default_rng(0).standard_normal((n, n))
+    b -= b.mean()
+    solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
+    x = solver.solve(b)
+    assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
+
+
+def test_grids_of_one_point_along_an_axis_are_solved():
+    """The matrix of the last level is made of its points, without the padding of their bricks."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    s = st.assign(out(i, j), 4.1 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+    L = st.operator(s, (2000, 2))
+    x = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8).solve(np.ones((2000, 2)))
+    assert np.allclose(L @ x, 1, atol=1e-6)
