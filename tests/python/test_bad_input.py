@@ -392,5 +392,7 @@ def test_blocks_of_scipy_are_rows_of_nodes():
     )
     assert am.Matrix.from_scipy(K.to_scipy().tobsr((3, 3)), block_size=1).block_size == 1
     assert am.Matrix.from_scipy(sp.eye_array(100).tobsr((50, 50))).block_size == 1
+    with pytest.raises(am.AsterismError, match="block size"):
+        am.Matrix.from_scipy(sp.eye_array(4).tocsr(), block_size=0)
     xyz = np.random.default_rng(0).random((K.shape[0] // 3, 3))
     assert am.Matrix.from_scipy(K.to_scipy().tobsr((6, 6)), coordinates=xyz).block_size == 3

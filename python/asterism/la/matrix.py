@@ -89,7 +89,7 @@ class Matrix(Arithmetic, Operator):
         n, m = shape_of(S)
         xyz = None if coordinates is None else as_coordinates(coordinates)
         stored = rows_of_a_block(S, c)
-        block_size = block_size or (stored if xyz is None else 1)
+        block_size = block_size if block_size is not None else stored if xyz is None else 1
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1:

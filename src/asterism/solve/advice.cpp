@@ -11,7 +11,7 @@ std::string Solver::other_preconditioner() const {
   std::string const direct = no_factors_.empty() ? ", or -ksp_type preonly -pc_type lu" : ", or am.least_squares if it is singular";
   if (M_) return "another M" + (A_->matrix() ? direct : "");
   if (!P_ && preconditioner_name().starts_with("gmg"))
-    return "-pc_gmg_galerkin both, -ksp_type gmres or cg around the cycles, or a matrix near A as P";
+    return "-pc_gmg_galerkin both, or a matrix near A as P";
   if (!P_)
     return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
            "a matrix near A as P, or an approximate inverse as M";

@@ -128,7 +128,7 @@ OptionSpec preconditioner_option() {
                     {"mg", "-pc_type gmg is of operators that know a coarser one, -pc_type amg of matrices."},
                     {"fieldsplit", "It is not offered: write an approximate inverse as an am.Operator, and give it as M."},
                     {"shell", "Give an am.Operator as M."},
-                    {"eisenstat", "-pc_type sor -pc_sor_symmetric is the same iteration."},
+                    {"eisenstat", "-pc_type sor -pc_sor_symmetric is SSOR too."},
                     {"gasm", "-pc_type asm has a subdomain for each rank."}};
   return spec;
 }
