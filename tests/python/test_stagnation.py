@@ -142,21 +142,16 @@ def test_preonly_applies_the_preconditioner_once():
     assert len(count) == 1 and np.allclose(caught.value.x, 0.1 * b, rtol=1e-12)
 
 
-def test_new_starts_begin_with_the_best_iterate_where_the_last_one_is_returned(rng):
-    """bicgstab went from bad to worse."""
-    A = sp.csr_array(sp.random_array((200, 200), density=0.05, rng=rng) + 0.5 * sp.eye_array(200))
-    b = rng.standard_normal(200)
-    for seed in range(6):
-        try:
-            am.solve(
-                A,
-                b,
-                ksp="bicgstab",
-                pc="none",
-                rtol=1e-10,
-                maxiter=800,
-                ksp_keep_best=False,
-                x0=rng.standard_normal(200),
-            )
-        except am.ConvergenceError as e:
-            assert not e.info.relative_residual > 1e8, seed
+def test_new_starts_begin_with_the_best_iterate_where_the_last_one_is_returned():
+    """Each start of bicgstab adds to where it begins: from the last iterate residuals come to 1e12 to 1e26 of b, from the best one to 1e8."""
+    left = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = sp.csr_array(sp.random_array((300, 300), density=0.03, rng=rng) + 0.3 * sp.eye_array(300))
+        b = rng.standard_normal(300)
+        options = {"ksp_keep_best": False, "ksp_divtol": 1e300, "maxiter": 3000}
+        with pytest.raises(am.ConvergenceError) as caught:
+            am.solve(A, b, ksp="bicgstab", pc="none", rtol=1e-10, **options)
+        assert caught.value.info.resumes > 0
+        left.append(caught.value.info.relative_residual)
+    assert np.median(left) < 1e11, left
