@@ -10,8 +10,7 @@ std::string Solver::other_preconditioner() const {
   bool const definite = seen().hermitian && seen().positive_diagonal;
   std::string const direct = no_factors_.empty() ? ", or -ksp_type preonly -pc_type lu" : ", or am.least_squares if it is singular";
   if (M_) return "another M" + (A_->matrix() ? direct : "");
-  if (!P_ && preconditioner_name().starts_with("gmg"))
-    return "-pc_gmg_galerkin both, or a matrix near A as P";
+  if (!P_ && preconditioner_name().starts_with("gmg")) return "-pc_gmg_galerkin both, or a matrix near A as P";
   if (!P_)
     return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
            "a matrix near A as P, or an approximate inverse as M";
