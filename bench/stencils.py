@@ -16,8 +16,8 @@ import numpy as np
 
 from asterism import stencil as st
 from asterism.stencil import compiler
-from asterism.stencil.compiler import _FLAGS
-from asterism.stencil.kernel import Bricks, _Arguments
+from asterism.stencil.kernels.compiler import _FLAGS
+from asterism.stencil.kernels.kernel import Bricks, _Arguments
 
 TRIAD = """
 extern "C" void triad(double* a, double const* b, double const* c, long n) { for (long i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i]; }
@@ -48,7 +48,7 @@ def stencils():
 
 def tiled(stencil, n, radius):
     """C++ text of tiled loops over an array with ghosts."""
-    from asterism.stencil.cost import linear
+    from asterism.stencil.language.cost import linear
 
     m = n + 2 * radius
     terms = linear(stencil.statements[0].value)

@@ -234,4 +234,4 @@ def heeds_ctrl_c():
 def own_kernels(monkeypatch, tmp_path):
     """A cache of stencils for this test alone: the digest of a kernel does not see a planted fault, and others would find its kernel."""
     monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "kernels"))
-    monkeypatch.setattr("asterism.stencil.compiler._loaded", {})
+    monkeypatch.setattr("asterism.stencil.kernels.compiler._loaded", {})

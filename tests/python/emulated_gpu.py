@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from asterism import stencil as st
-from asterism.stencil.emit_gpu import GPU_TARGETS, GUARDS
-from asterism.stencil.kernel import Bricks, Kernel
+from asterism.stencil.codegen.emit_gpu import GPU_TARGETS, GUARDS
+from asterism.stencil.kernels.kernel import Bricks, Kernel
 
 FOLDER = Path(__file__).parents[1] / "gpu_emulation" / "warp"
 REDUCED = {"sum": np.sum, "max": np.max, "min": np.min}

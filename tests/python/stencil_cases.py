@@ -4,7 +4,7 @@ import numpy as np
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil.sources import native_target
+from asterism.stencil.codegen.sources import native_target
 
 BRICKS = {
     1: [(8,), (4,), (5,), (16,)],

@@ -6,8 +6,8 @@ import pytest
 import asterism as am
 from asterism import stencil as st
 from asterism.stencil import edge_body
-from asterism.stencil.reach import bricks_away, default_brick
-from asterism.stencil.sources import TARGETS, native_target
+from asterism.stencil.language.reach import bricks_away, default_brick
+from asterism.stencil.codegen.sources import TARGETS, native_target
 
 HERE = list(TARGETS)[: list(TARGETS).index(native_target()) + 1]
 

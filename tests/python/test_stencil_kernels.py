@@ -249,7 +249,7 @@ def test_what_a_kernel_cannot_take(monkeypatch, compiler):
     x = np.ones((16, 16))
     if compiler:
         monkeypatch.setenv("CXX", compiler)
-        monkeypatch.setattr("asterism.stencil.kernel._said", set())
+        monkeypatch.setattr("asterism.stencil.kernels.kernel._said", set())
         with pytest.warns(RuntimeWarning, match="A table replaces"):
             kernel = st.compile(stencil, x.shape)
     else:

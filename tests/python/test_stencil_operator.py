@@ -24,7 +24,7 @@ def laplacian(d, sign=1.0):
 
 RANDOM = """
 from stencil_cases import OnBricks
-from asterism.stencil.reach import bricks_away
+from asterism.stencil.language.reach import bricks_away
 import warnings; warnings.simplefilter("ignore")
 worst, transposed = 0.0, 0
 for seed in range(SEEDS):

@@ -1,7 +1,7 @@
 """Stencils as distributed operators on bricks.
 
-`stencil_operator` has the operator, `making` its kernels and arrays, `diagonal` what the stencil tells of the matrix. `coarse` and
-`galerkin` have the coarser operators of multigrid.
+`stencil_operator` has the operator, `operator_input` checks its arguments, `making` has its kernels and arrays, and
+`diagonal` what the stencil tells of the matrix. `coarse` and `galerkin` have the coarser operators of multigrid.
 """
 
 from .coarse import coarse_level, ends_of

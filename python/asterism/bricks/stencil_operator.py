@@ -18,10 +18,10 @@ from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
-from ..stencil.fingerprint import fingerprint
-from ..stencil.operator_input import checked
-from ..stencil.reach import bricks_away
-from ..stencil.stencil import Stencil
+from ..stencil.codegen.fingerprint import fingerprint
+from .operator_input import checked
+from ..stencil.language.reach import bricks_away
+from ..stencil.language.stencil import Stencil
 from .coarse import coarse_level
 from .diagonal import tell_diagonal, tell_diagonal_of_product
 from .making import Made, X, Y, axes_of, coefficient, forms, is_symmetric

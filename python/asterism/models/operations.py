@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from ..stencil.cost import Cost
-from ..stencil.language import constant, grid, indices
-from ..stencil.stencil import Stencil, assign, fuse
+from ..stencil.language.cost import Cost
+from ..stencil.language.expressions import constant, grid, indices
+from ..stencil.language.stencil import Stencil, assign, fuse
 
 __all__ = ["OPERATIONS", "costs", "stencils"]
 

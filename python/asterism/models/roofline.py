@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from ..errors import InputError
-from ..stencil.cost import Cost
+from ..stencil.language.cost import Cost
 
 __all__ = ["Roofline"]
 

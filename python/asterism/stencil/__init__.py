@@ -1,8 +1,7 @@
 """Stencils: written in Python as on paper, interpreted by NumPy, or compiled to vector code for bricks.
 
-The stages are one file each: `language`, `checks`, `cost`, `interpreter`; then `lower`, `passes`, `emit`, which
-`sources` calls in turn, `compiler`, `cache` and `kernel`. `nodes` has the trees between them; `differences` derives
-weights. Nothing here needs the compiled library.
+The stages are one file each. `language` has what a stencil is, `codegen` makes the text of kernels from it, and
+`kernels` compiles and caches them. Nothing here needs the compiled library.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .compiler import Library, build
-from .cost import Cost
-from .differences import derivative, laplacian, weights
-from .kernel import Kernel, compile
-from .language import Expr, Grid, constant, cos, exp, grid, indices, log, maximum, minimum, sin, sqrt, where
-from .sources import Source, generate
-from .stencil import Stencil, assign, fuse, reduce
+from .kernels.compiler import Library, build
+from .language.cost import Cost
+from .language.differences import derivative, laplacian, weights
+from .kernels.kernel import Kernel, compile
+from .language.expressions import Expr, Grid, constant, cos, exp, grid, indices, log, maximum, minimum, sin, sqrt, where
+from .codegen.sources import Source, generate
+from .language.stencil import Stencil, assign, fuse, reduce
 
 if TYPE_CHECKING:
     from ..bricks import StencilOperator

@@ -10,7 +10,7 @@
 
 namespace asterism::stencil {
 
-/// `struct Arguments` in the text of generated kernels (python/asterism/stencil/prelude.py).
+/// `struct Arguments` in the text of generated kernels (python/asterism/stencil/codegen/prelude.py).
 struct Arguments {
   long bricks;
   int const *visit, *neighbours, *origin, *extent;

@@ -24,7 +24,7 @@ Known& known() {
   return *k;
 }
 
-/// `struct Arguments` in the text of generated kernels for GPUs (python/asterism/stencil/emit_gpu.py), member by member.
+/// `struct Arguments` in the text of generated kernels for GPUs (python/asterism/stencil/codegen/emit_gpu.py), member by member.
 class Bytes {
  public:
   template <class V>

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.values import unmasked
-from ..errors import DtypeError, InputError, ShapeError
+from ...base.values import unmasked
+from ...errors import DtypeError, InputError, ShapeError
 from .checks import Facts
-from .language import (
+from .expressions import (
     Condition,
     Constant,
     Expr,

@@ -10,8 +10,8 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from .checks import Facts
-from .language import (
+from ..language.checks import Facts
+from ..language.expressions import (
     LARGEST,
     Condition,
     Constant,
@@ -25,7 +25,7 @@ from .language import (
     walk,
 )
 from .nodes import Builder, Node, Program, Store
-from .statements import Assignment, Statement
+from ..language.statements import Assignment, Statement
 
 __all__ = ["lower"]
 

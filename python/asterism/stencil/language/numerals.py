@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import sys
 
-from ..errors import InputError
+from ...errors import InputError
 
 
 def simplest(value: complex) -> float | complex:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ..errors import InputError
+from ...errors import InputError
 from .numerals import as_integer, as_number, short, simplest
 from .user_line import fail, fail_here, line_of_user
 

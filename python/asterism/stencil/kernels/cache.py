@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import FileError
+from ...errors import FileError
 
 __all__ = ["Identity", "cached", "drop", "folder", "identity"]
 

@@ -7,7 +7,7 @@ brick.
 from __future__ import annotations
 
 from .body import NEUTRAL, Names, brick_inside, totals
-from .checks import Facts
+from ..language.checks import Facts
 from .edge_body import EdgeBody
 from .functions import text_of_functions
 from .nodes import Builder, Program

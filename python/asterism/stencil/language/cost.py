@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .checks import Facts
-from .language import Constant, Expr, Integer, Operation, Ref, Remainder, Value, Where, walk
+from .expressions import Constant, Expr, Integer, Operation, Ref, Remainder, Value, Where, walk
 from .statements import Assignment, Statement
 
 __all__ = ["Cost", "cost"]

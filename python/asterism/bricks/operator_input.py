@@ -12,11 +12,11 @@ import numpy as np
 from ..base.indices import as_counts, as_flags, as_shape
 from ..base.values import dtype_name
 from ..errors import DtypeError, InputError, OptionError, ShapeError
-from .checks import check_dtype
-from .numerals import as_number
-from .reach import bricks_away, default_brick
-from .stencil import Stencil, as_brick
-from .transpose import coefficients_of
+from ..stencil.language.checks import check_dtype
+from ..stencil.language.numerals import as_number
+from ..stencil.language.reach import bricks_away, default_brick
+from ..stencil.language.stencil import Stencil, as_brick
+from ..stencil.language.transpose import coefficients_of
 
 __all__ = ["checked"]
 

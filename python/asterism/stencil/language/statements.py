@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .language import Expr, Ref
+from .expressions import Expr, Ref
 from .user_line import Line
 
 __all__ = ["Assignment", "Reduction", "Statement"]

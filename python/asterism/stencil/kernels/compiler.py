@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base.cpu import cpu_name
-from ..errors import AsterismError, InputError, InternalError, OptionError, UnsupportedError
+from ...base.cpu import cpu_name
+from ...errors import AsterismError, InputError, InternalError, OptionError, UnsupportedError
 from .cache import cached, drop, identity
-from .emit_gpu import GPU_TARGETS
-from .passes import group
-from .sources import TARGETS, Source, generate
-from .stencil import Stencil
+from ..codegen.emit_gpu import GPU_TARGETS
+from ..codegen.passes import group
+from ..codegen.sources import TARGETS, Source, generate
+from ..language.stencil import Stencil
 
 __all__ = ["Library", "build", "build_ahead", "compiler", "gpu_kernel"]
 

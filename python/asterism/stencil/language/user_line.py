@@ -6,15 +6,15 @@ import linecache
 import sys
 from typing import NoReturn
 
-from ..errors import InputError
+from ...errors import InputError
 
 Line = tuple[str, int]
 
 
 def line_of_user() -> Line:
     """Return file and line of the nearest caller outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith(__package__ or "?") and frame.f_back:
+    frame, room = sys._getframe(1), __name__.rsplit(".", 2)[0]  # this package's room: asterism.stencil
+    while frame.f_globals.get("__name__", "").startswith(room) and frame.f_back:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
-from .checks import Facts
+from ..language.checks import Facts
 from .functions import NAMES
 from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan, place

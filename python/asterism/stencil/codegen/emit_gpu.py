@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from .body import NEUTRAL, Body, Names, brick_inside, totals
-from .checks import Facts
+from ..language.checks import Facts
 from .complex_numbers import complex_numbers
 from .functions import NAMES, text_of_functions
 from .gpu_loads import arranged

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UnsupportedError
-from .lower import lower
-from .nodes import Builder, Node, postorder
-from .sources import Source
-from .stencil import Stencil
+from ...errors import UnsupportedError
+from ..codegen.lower import lower
+from ..codegen.nodes import Builder, Node, postorder
+from ..codegen.sources import Source
+from ..language.stencil import Stencil
 
 __all__ = ["Table", "build_table"]
 
@@ -45,7 +45,7 @@ def build_table(stencil: Stencil, source: Source) -> Table:
         Without the compiled library.
     """
     try:
-        from .. import _core
+        from ... import _core
     except ImportError as error:
         raise UnsupportedError(f"tables need asterism's compiled library: {error}") from error
     missing = 3 - stencil.facts.dimensions

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..errors import InputError
-from .language import Expr, Grid, Index, Integer, Quotient, Where, where
+from ...errors import InputError
+from .expressions import Expr, Grid, Index, Integer, Quotient, Where, where
 from .numerals import as_integer, as_number
 from .user_line import fail, line_of_user
 

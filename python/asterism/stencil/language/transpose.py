@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .checks import Facts
-from .language import (
+from .expressions import (
     Condition,
     Constant,
     Expr,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .language import Condition, Expr, Integer, Ref, Value, Where
+from .expressions import Condition, Expr, Integer, Ref, Value, Where
 from .statements import Statement
 
 __all__ = ["bricks_away", "default_brick"]

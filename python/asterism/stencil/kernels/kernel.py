@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.indices import as_flags, as_shape
-from ..base.values import dtype_name
-from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .checks import are_real
+from ...base.indices import as_flags, as_shape
+from ...base.values import dtype_name
+from ...errors import DtypeError, InputError, ShapeError, UnsupportedError
+from ..language.checks import are_real
 from .compiler import Library, build
-from .interpreter import interpret, points_of, taken
-from .sources import Source, generate
-from .statements import Reduction
-from .stencil import Stencil
+from ..language.interpreter import interpret, points_of, taken
+from ..codegen.sources import Source, generate
+from ..language.statements import Reduction
+from ..language.stencil import Stencil
 from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]

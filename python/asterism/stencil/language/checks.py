@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .language import (
+from .expressions import (
     Condition,
     Constant,
     Expr,
@@ -21,7 +21,7 @@ from .language import (
     Where,
     walk,
 )
-from .language import Where as WhereNode
+from .expressions import Where as WhereNode
 from .statements import Assignment, Reduction, Statement
 from .user_line import fail
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..base.indices import as_flags, as_shape
-from ..base.values import dtype_name
-from ..errors import InputError, ShapeError
+from ...base.indices import as_flags, as_shape
+from ...base.values import dtype_name
+from ...errors import InputError, ShapeError
 from .checks import Facts, check, check_dtype
 from .cost import Cost, cost
 from .interpreter import interpret, points_of, taken
-from .language import Expr, Number, Ref, _expr, walk
+from .expressions import Expr, Number, Ref, _expr, walk
 from .statements import Assignment, Reduction, Statement
 from .transpose import transposed
 from .user_line import fail, line_of_user
@@ -86,7 +86,7 @@ class Stencil:
         >>> [line.strip() for line in text.splitlines() if "shift(u__0_r0" in line]
         ['T const u__0_r0_k1 = shift(u__0_r0_k0, u__0_r0_k8, 1);']
         """
-        from .sources import generate
+        from ..codegen.sources import generate
 
         return generate(self, target, brick, dtype).text
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .language import (
+from ..language.expressions import (
     Condition,
     Constant,
     Expr,
@@ -26,7 +26,7 @@ from .language import (
     Where,
     walk,
 )
-from .statements import Assignment, Statement
+from ..language.statements import Assignment, Statement
 
 __all__ = ["fingerprint"]
 
@@ -49,7 +49,7 @@ _DATA: dict[type[Expr], Callable[[Any], tuple[Any, ...]]] = {
 def _stages() -> bytes:
     """Return a digest of the compiler's own files."""
     out = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         out.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return out.digest()
 

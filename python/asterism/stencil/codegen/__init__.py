@@ -1,0 +1,1 @@
+"""From a stencil to the text of a kernel, in C++, CUDA or HIP: stages that `sources` calls in turn."""
