@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from asterism import stencil as st
-from asterism.stencil import compiler
+from asterism.stencil.kernels import compiler
 from asterism.stencil.kernels.compiler import _FLAGS
 from asterism.stencil.kernels.kernel import Bricks, _Arguments
 

@@ -23,7 +23,14 @@ def wrong_imports() -> list[str]:
             wrong.append(f"python/{relative}: room '{room}' is not in scripts/floors.json")
             continue
         up = "." * len(relative.parts)
+        inner, where = PLAN["python within"].get(room, {}), "/".join(relative.parts[:-1])
+        if inner and where not in inner:
+            wrong.append(f"python/{relative}: '{where}' is not in scripts/floors.json")
+            continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            within = re.match(rf"from {re.escape(up[1:])}([a-z_]+)[a-z_.]* import", line) if inner else None
+            if within and f"{room}/{within[1]}" not in (where, *inner[where]):
+                wrong.append(f"python/{relative}:{number}: {where} must not import {within[1]}")
             found = re.match(rf"from {re.escape(up)}([a-z_]*)[a-z_.]* import (.*)", line)
             if not found:
                 continue
@@ -78,7 +85,7 @@ def main() -> int:
                     )
     wrong += wrong_imports()
     # circles: the listed floors must be a partial order
-    for floors in (FLOORS, *ROOMS_WITHIN.values(), PLAN["python"]):
+    for floors in (FLOORS, *ROOMS_WITHIN.values(), PLAN["python"], *PLAN["python within"].values()):
         for room, below in floors.items():
             for other in below:
                 if room in floors[other]:

@@ -13,7 +13,8 @@ from stencil_cases import Case, five_points
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import cache, compiler, sources
+from asterism.stencil.codegen import sources
+from asterism.stencil.kernels import cache, compiler
 
 
 def test_a_compiler_that_fails_is_an_error_with_its_text(monkeypatch, tmp_path):
@@ -84,7 +85,7 @@ def test_a_process_that_is_forked_while_a_kernel_is_compiled_does_not_wait_for_i
         + """
 import os, time
 from asterism import stencil as st
-from asterism.stencil import compiler
+from asterism.stencil.kernels import compiler
 i = st.indices(1)[0]
 u, out = st.grid("u", 1), st.grid("out", 1)
 source = st.generate(st.assign(out(i), 5 * u(i)))

@@ -5,9 +5,9 @@ import pytest
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import edge_body
-from asterism.stencil.language.reach import bricks_away, default_brick
+from asterism.stencil.codegen import edge_body
 from asterism.stencil.codegen.sources import TARGETS, native_target
+from asterism.stencil.language.reach import bricks_away, default_brick
 
 HERE = list(TARGETS)[: list(TARGETS).index(native_target()) + 1]
 

@@ -11,7 +11,7 @@ from stencil_cases import Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import emit_gpu, gpu_loads
+from asterism.stencil.codegen import emit_gpu, gpu_loads
 
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))
 ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions

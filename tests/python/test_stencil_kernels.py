@@ -8,7 +8,7 @@ from stencil_cases import TARGETS, Case, five_points
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import passes, prelude
+from asterism.stencil.codegen import passes, prelude
 
 #: Random stencils; each is compiled, the largest for seconds. 15 and more are for changes of the code generator.
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))

@@ -12,7 +12,7 @@ from conftest import HAS_GPU, PATIENCE
 import asterism as am
 from asterism import _core
 from asterism import stencil as st
-from asterism.stencil import emit_gpu
+from asterism.stencil.codegen import emit_gpu
 
 pytestmark = pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one (make test-cpp builds it)")
 DTYPES = ["float32", "float64", "complex64", "complex128"]

@@ -10,7 +10,7 @@ from stencil_cases import Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import kernel, table
+from asterism.stencil.kernels import kernel, table
 
 ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions
 

@@ -6,7 +6,7 @@ from stencil_cases import Linear
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import transpose
+from asterism.stencil.language import transpose
 
 
 def assembled(stencil, shape, periodic, **given):

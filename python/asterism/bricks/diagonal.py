@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.aligned import aligned
 from ..errors import InputError
-from ..stencil.language.expressions import Expr, Grid, indices
 from ..stencil.codegen.lower import lower
 from ..stencil.codegen.nodes import Builder, postorder
 from ..stencil.codegen.passes import far_from_ends, known_far_from_ends
+from ..stencil.language.expressions import Expr, Grid, indices
 from ..stencil.language.stencil import assign
 from ..stencil.language.transpose import coefficients_of
 from .making import Made, Y, unused

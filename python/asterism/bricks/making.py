@@ -17,13 +17,13 @@ from ..base.aligned import aligned
 from ..base.values import unmasked
 from ..comm.agree import agreed
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
-from ..stencil.kernels.compiler import Library, build_ahead, gpu_kernel
-from ..stencil.language.interpreter import constant_value
-from ..stencil.kernels.kernel import callable_of
-from ..stencil.language.expressions import Constant, Grid, Operation, Value, indices, walk
 from ..stencil.codegen.sources import Source, generate
-from ..stencil.language.stencil import Stencil, assign
+from ..stencil.kernels.compiler import Library, build_ahead, gpu_kernel
+from ..stencil.kernels.kernel import callable_of
 from ..stencil.kernels.table import build_table
+from ..stencil.language.expressions import Constant, Grid, Operation, Value, indices, walk
+from ..stencil.language.interpreter import constant_value
+from ..stencil.language.stencil import Stencil, assign
 from ..stencil.language.transpose import coefficients_of
 
 __all__ = ["X", "Y", "Made", "axes_of", "begin_forms", "coefficient", "constant_terms", "forms", "is_symmetric"]

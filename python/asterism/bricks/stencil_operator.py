@@ -19,12 +19,12 @@ from ..errors import ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
 from ..stencil.codegen.fingerprint import fingerprint
-from .operator_input import checked
 from ..stencil.language.reach import bricks_away
 from ..stencil.language.stencil import Stencil
 from .coarse import coarse_level
 from .diagonal import tell_diagonal, tell_diagonal_of_product
 from .making import Made, X, Y, axes_of, coefficient, forms, is_symmetric
+from .operator_input import checked
 
 __all__ = ["StencilOperator", "make", "operator"]
 

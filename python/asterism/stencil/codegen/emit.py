@@ -6,8 +6,8 @@ brick.
 
 from __future__ import annotations
 
-from .body import NEUTRAL, Names, brick_inside, totals
 from ..language.checks import Facts
+from .body import NEUTRAL, Names, brick_inside, totals
 from .edge_body import EdgeBody
 from .functions import text_of_functions
 from .nodes import Builder, Program

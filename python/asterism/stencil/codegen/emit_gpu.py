@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .body import NEUTRAL, Body, Names, brick_inside, totals
 from ..language.checks import Facts
+from .body import NEUTRAL, Body, Names, brick_inside, totals
 from .complex_numbers import complex_numbers
 from .functions import NAMES, text_of_functions
 from .gpu_loads import arranged

@@ -24,8 +24,8 @@ from ..language.expressions import (
     Where,
     walk,
 )
-from .nodes import Builder, Node, Program, Store
 from ..language.statements import Assignment, Statement
+from .nodes import Builder, Node, Program, Store
 
 __all__ = ["lower"]
 

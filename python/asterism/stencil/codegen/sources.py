@@ -16,6 +16,7 @@ from ...base.cpu import cpu_flags
 from ...base.values import dtype_name
 from ...errors import InputError, OptionError
 from ..language.checks import check_dtype
+from ..language.stencil import Stencil, as_brick
 from .edge_body import has_long_ends
 from .emit import emit_cpp
 from .emit_gpu import GPU_TARGETS, emit_gpu
@@ -24,7 +25,6 @@ from .lower import lower
 from .nodes import Builder, Program, postorder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
-from ..language.stencil import Stencil, as_brick
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
 

@@ -23,11 +23,11 @@ from typing import Any
 
 from ...base.cpu import cpu_name
 from ...errors import AsterismError, InputError, InternalError, OptionError, UnsupportedError
-from .cache import cached, drop, identity
 from ..codegen.emit_gpu import GPU_TARGETS
 from ..codegen.passes import group
 from ..codegen.sources import TARGETS, Source, generate
 from ..language.stencil import Stencil
+from .cache import cached, drop, identity
 
 __all__ = ["Library", "build", "build_ahead", "compiler", "gpu_kernel"]
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from ...base.indices import as_flags, as_shape
 from ...base.values import dtype_name
 from ...errors import DtypeError, InputError, ShapeError, UnsupportedError
-from ..language.checks import are_real
-from .compiler import Library, build
-from ..language.interpreter import interpret, points_of, taken
 from ..codegen.sources import Source, generate
+from ..language.checks import are_real
+from ..language.interpreter import interpret, points_of, taken
 from ..language.statements import Reduction
 from ..language.stencil import Stencil
+from .compiler import Library, build
 from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]

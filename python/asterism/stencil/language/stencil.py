@@ -12,8 +12,8 @@ from ...base.values import dtype_name
 from ...errors import InputError, ShapeError
 from .checks import Facts, check, check_dtype
 from .cost import Cost, cost
-from .interpreter import interpret, points_of, taken
 from .expressions import Expr, Number, Ref, _expr, walk
+from .interpreter import interpret, points_of, taken
 from .statements import Assignment, Reduction, Statement
 from .transpose import transposed
 from .user_line import fail, line_of_user
