@@ -58,7 +58,7 @@ def test_it_shows_itself(advice):
 def test_every_line_of_the_tables_is_of_the_library():
     tables = {}
     for _, name, fallback, _, choices in _core.option_tables():
-        tables.setdefault(name, (fallback, choices))  # of amg, which comes before gmg
+        tables.setdefault(name, (fallback, []))[1].extend(choices)  # preconditioners have options of one name
     methods, preconditioners = _core.component_names()
     named = set()
     for options, _ in CANDIDATES:
@@ -72,6 +72,11 @@ def test_every_line_of_the_tables_is_of_the_library():
     for owner, name, values in LADDERS:
         assert owner in preconditioners or owner in methods
         assert name in tables and (not tables[name][1] or set(values) <= set(tables[name][1]))
+
+
+def test_large_matrices_are_factored_too():
+    found = candidates(look(am.gallery.convection_diffusion((100, 100), (20.0, 10.0), 1.0)))
+    assert "-ksp_type preonly -pc_type lu" in found
 
 
 def test_a_preconditioner_without_a_line_is_tried_as_it_is(monkeypatch):

@@ -76,8 +76,6 @@ class Advice:
             text += f" Closest: {closest.options}, which came to {closest.relative_residual:.1e}. {closest.why}"
         elif closest is not None:
             text += f" {closest.options}: {closest.why}"
-        if self.look.rows > 8000 and len(ended) < len(self.trials):
-            text += " A direct solve may: -ksp_type preonly -pc_type lu."
         return text
 
     def rows(self) -> list[list[str]]:

@@ -131,7 +131,7 @@ CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type gmres -pc_type amg -pc_amg_type classical", lambda a: not a.Hermitian and a.positive_diagonal),
     ("-ksp_type idr -pc_type jacobi -pc_jacobi_type rowl1", lambda a: not a.Hermitian),
     ("-ksp_type preonly -pc_type cholesky", lambda a: a.Hermitian),
-    ("-ksp_type preonly -pc_type lu", lambda a: a.rows <= 8000),
+    ("-ksp_type preonly -pc_type lu", _any),
 )
 
 # no preconditioners by themselves, or another name of one, or not for matrices
@@ -164,7 +164,7 @@ LADDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("ilut", "pc_factor_mat_ordering_type", ("auto", "natural", "rcm", "amd")),
     ("ilu", "pc_factor_mat_ordering_type", ("auto", "natural", "rcm", "amd")),
     ("ilut", "pc_factor_matching", ("auto", "true", "false")),
-    ("ilut", "pc_ilut_drop", ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-8")),
+    ("ilut", "pc_ilut_drop", ("0.01", "0.001", "0.0001", "1e-05", "1e-06", "1e-08")),
     ("ilut", "pc_ilut_fill", ("1", "2", "3", "5", "10", "20", "40")),
     ("icc", "pc_factor_shift_type", ("none", "positive_definite")),
     ("asm", "pc_asm_overlap", ("0", "1", "2", "3")),
@@ -173,6 +173,9 @@ LADDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("sor", "pc_sor_its", ("1", "2", "3")),
     ("sor", "pc_sor_omega", ("0.8", "1", "1.2", "1.4", "1.6", "1.8")),
     ("jacobi", "pc_jacobi_type", ("diagonal", "rowl1")),
+    ("cholesky", "pc_factor_mat_ordering_type", ("nd", "auto", "amd")),
+    ("lu", "pc_factor_mat_ordering_type", ("nd", "auto", "colamd", "amd")),
+    ("lu", "pc_factor_pivot_threshold", ("0.001", "0.01", "0.1", "0.5", "1")),
     ("gmres", "ksp_gmres_restart", ("15", "30", "60", "100", "200")),
     ("idr", "ksp_idr_s", ("1", "2", "4", "8", "16")),
 )
