@@ -1,5 +1,7 @@
 """Which grids gmg takes: sizes and bricks of periodic axes, and those that it refuses."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_gmg import poisson
@@ -48,6 +50,60 @@ def test_wide_stencils_on_periodic_grids_get_bricks_that_can_be_compiled(n):
     solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
     x = solver.solve(b)
     assert np.linalg.norm(L @ x - b) <= 1e-8 * np.linalg.norm(b) and solver.info.iterations <= 25
+
+
+def thin(shape, periodic, points, comm=None):
+    """Return the residual, the iterations and the points of the last level of a Laplacian on a grid with short axes."""
+    d = len(shape)
+    at, u, out = st.indices(d), st.grid("u", d), st.grid("out", d)
+    around = [u(*(i + s * (a == k) for k, i in enumerate(at))) for a in range(d) for s in (-1, 1)]
+    s = st.assign(out(*at), (2 * d + 0.01) * u(*at) - sum(around))
+    bricks = [next(b for b in (8, 10, 7, 6, 5, 4, 3, 2, 1) if m % b == 0) if p else 8 for m, p in zip(shape, periodic)]
+    L = st.operator(s, shape, periodic, comm, brick=bricks, points=points)
+    solver = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8)
+    b = np.random.default_rng(0).standard_normal(shape)
+    r = L @ solver.solve(b[L.owned]) - b[L.owned]
+    last = next(line for line in solver.view().splitlines() if "dense" in line or "lu (" in line)
+    squares = float(np.sum(r * r)) if comm is None else comm.allreduce(float(np.sum(r * r)))
+    return np.sqrt(squares) / np.linalg.norm(b), solver.info.iterations, int(last.split()[1])
+
+
+@pytest.mark.parametrize("points", ["nodes", "cells"])
+@pytest.mark.parametrize(
+    ("shape", "periodic"),
+    [
+        ((3, 4000), (False, False)),
+        ((3, 4000), (True, False)),
+        ((1, 3000), (False, True)),
+        ((2, 2, 500), (True, False, True)),
+        ((2, 1, 700), (True, True, False)),
+        ((1, 900, 3), (False, False, False)),
+        ((40, 1, 40), (False, False, False)),
+    ],
+)
+def test_axes_of_one_point_stay_while_others_get_coarser(shape, periodic, points):
+    """The last level had all points of the long axis, and its matrix took minutes."""
+    residual, iterations, last = thin(shape, periodic, points)
+    assert residual <= 1.01e-8 and iterations <= 12 and last <= 600
+
+
+def test_thin_grids_on_ranks(on_ranks):
+    script = f"""
+sys.path.append({str(Path(__file__).parent)!r})
+from test_gmg_grids import thin
+for args in (((3, 4000), (False, False), "nodes"), ((1, 3000), (False, True), "cells"), ((2, 2, 500), (True, False, True), "cells")):
+    got, alone = thin(*args, comm), thin(*args)
+    assert got[0] <= 1.01e-8 and got[1:] == alone[1:], (args, got, alone)
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3
+
+
+def test_one_point_has_nothing_coarser():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    L = st.operator(st.assign(out(i, j), 4 * u(i, j) - u(i - 1, j)), (1, 1))
+    assert am.Solver(L, ksp="gmres", pc="gmg").solve(np.full((1, 1), 8.0))[0, 0] == 2
 
 
 def test_grids_of_one_point_along_an_axis_are_solved():

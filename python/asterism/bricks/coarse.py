@@ -51,12 +51,14 @@ def _discretised_again(
 ) -> _Level | None:
     """Return the stencil with twice the spacing. None: it does not know its spacing, unless it must, or there is no such grid.
 
+    An axis of one point keeps its spacing, so that there is no such grid either.
+
     Of cells the reverse of linear interpolation takes cos^3 of a wave as P does, cos^6 together: then the stencil with twice the spacing is
     too stiff by far. The mean of the fine cells takes cos, so that cells converge as nodes do, with cos^4 together. Not in one dimension,
     where a sweep by colours leaves residuals at every second cell, of which a mean is at the wrong place.
     """
     d = len(how.shape)
-    if not how.spacing and not must:
+    if (not how.spacing and not must) or 1 in how.shape:
         return None
     reaches = [max(r) for r in how.stencil.facts.reach]
     coarse = _core.BrickTransfer.coarsened(domain, how.centring, False, reaches, rows_per_rank)
@@ -98,10 +100,10 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     d = len(how.shape)
     ends, linear = how.ends, "cells" if how.cells else "nodes"
     assert ends is not None
-    uneven = [n % 2 == (1 if p or how.cells else 0) for n, p in zip(how.shape, how.periodic, strict=True)]
+    uneven = [n > 1 and n % 2 == (1 if p or how.cells else 0) for n, p in zip(how.shape, how.periodic, strict=True)]
     reaches = [
-        galerkin.reach(max(r), linear, u and p)
-        for r, u, p in zip(how.stencil.facts.reach, uneven, how.periodic, strict=True)
+        galerkin.reach(max(r), linear, n, u, p)
+        for n, r, u, p in zip(how.shape, how.stencil.facts.reach, uneven, how.periodic, strict=True)
     ]
     coarse = _core.BrickTransfer.coarsened(domain, how.centring, True, reaches, rows_per_rank)
     if coarse is None:
@@ -114,8 +116,8 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     shape, brick = tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :])
     numbers = constant_terms(how)
     plain = [
-        not u and (p or (not how.cells and e == [1.0, 1.0]))
-        for u, p, e in zip(uneven, how.periodic, ends[3 - d :], strict=True)
+        n > 1 and not u and (p or (not how.cells and e == [1.0, 1.0]))
+        for n, u, p, e in zip(how.shape, uneven, how.periodic, ends[3 - d :], strict=True)
     ]
     if numbers is not None and all(plain):
         found: dict[tuple[int, ...], Any] = dict(galerkin.constants(numbers, linear))

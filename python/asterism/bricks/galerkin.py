@@ -28,9 +28,12 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def reach(fine: int, centring: str, closed_unevenly: bool) -> int:
-    """Return how far the product reads along an axis. closed_unevenly: a periodic axis with an odd number of points."""
-    return (fine + (2 if centring == "nodes" else 3) + closed_unevenly) // 2
+def reach(fine: int, centring: str, points: int, uneven: bool, periodic: bool) -> int:
+    """Return how far the product reads along an axis of that many fine points. uneven: they cannot be halved exactly."""
+    if points == 1:
+        return 0
+    out = (fine + (2 if centring == "nodes" else 3) + (uneven and periodic)) // 2
+    return min(out, (points + 1) // 4) if periodic else out  # half of the coarse points, either way around
 
 
 def constants(terms: Mapping[Offsets, complex], centring: str) -> dict[Offsets, complex]:

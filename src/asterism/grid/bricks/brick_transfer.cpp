@@ -55,6 +55,8 @@ struct OneAxis {
   bool around;  ///< periodic
   Centring centring;
   std::array<double, 2> ends;
+  /// One point stays one.
+  bool kept() const { return n == 1; }
   bool there(i64 c) const { return around || (c >= 0 && c < m); }
   /// Where points are, in fine spacings.
   double place(i64 fine) const { return centring == Centring::nodes ? double(fine) : double(fine) + 0.5; }
@@ -75,9 +77,10 @@ struct OneAxis {
     return out;
   }
   /// Where a coarse point lies among the fine ones: at a point, or behind it.
-  i64 anchor(i64 c) const { return centring == Centring::nodes && !around ? 2 * c + 1 : 2 * c; }
+  i64 anchor(i64 c) const { return kept() ? c : centring == Centring::nodes && !around ? 2 * c + 1 : 2 * c; }
 
   Axis::Few linear(i64 i) const {
+    if (kept()) return {{i, i}, {1, 0}};
     if (centring == Centring::blocks) {
       i64 const c = std::min(i >> 1, m - 1);
       return {{c, c}, {1, 0}};
@@ -271,6 +274,7 @@ Ends BrickTransfer::coarse_ends(BrickDomain const& fine, Centring centring, Ends
   auto out = ends;
   for (std::size_t d = 0; d < 3; ++d) {
     OneAxis const one{fine.shape()[d], fine.shape()[d] / 2, false, centring, ends[d]};
+    if (one.kept()) continue;
     for (bool const upper : {false, true})
       if (auto& end = out[d][upper ? 1 : 0]; end > 0) end = std::abs(one.border(upper) - one.coarse_place(upper ? one.m - 1 : 0)) / 2;
   }
@@ -298,7 +302,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
     bool const missing = is_missing(fine, d);
     s->axes[d] = axis_of(one, missing, cubic, own.low[d], empty ? own.low[d] : own.high[d]);
     s->bricks[d] = (size[d] + b[d] - 1) / b[d];
-    if (!missing) s->share /= 2;
+    if (!missing && !one.kept()) s->share /= 2;
     auto& axis = host.axes[d];
     i64 const begin = own.low[d] + known.low[d] * b[d], end = empty ? begin : own.low[d] + known.high[d] * b[d];
     fill_axis(axis, one, missing, cubic, begin, end);

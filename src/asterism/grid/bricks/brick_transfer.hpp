@@ -1,4 +1,4 @@
-// Between a domain of bricks and one with half as many points in each direction.
+// Between a domain of bricks and one with half as many points in each direction that has several.
 #pragma once
 #include <array>
 #include <memory>
@@ -37,8 +37,9 @@ struct Coarsening {
 class BrickTransfer final : public la::Operator {
  public:
   /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it gets
-  /// another length that divides them. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless
-  /// any number above one will do; and where no brick is large enough. Collective.
+  /// another length that divides them. One point along a direction stays one. Nothing where a direction has other than 2 m + 1 nodes, or
+  /// 2 m if it is periodic, or 2 m cells, unless any number will do; where there is one point alone; where no brick is large enough.
+  /// Collective.
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how = {});
   /// Where values are zero behind the ends of the coarse points, if it is there behind the fine ones; in coarse spacings.
   static Ends coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends);

@@ -24,7 +24,7 @@ i64 brick_of_period(i64 points, i64 reach, i64 before) {
 
 std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how) {
   auto const& least = how.least;
-  i64 points = 1;
+  i64 points = 1, fine_points = 1;
   std::vector<i64> shape;
   std::vector<int> brick, boxes;
   std::vector<bool> periodic;
@@ -32,17 +32,18 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
     auto const n = fine.shape()[d];
     auto b = fine.brick()[d];
     bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
-    i64 const m = around ? (n + 1) / 2 : n / 2;
+    i64 const m = n == 1 ? 1 : around ? (n + 1) / 2 : n / 2;
     auto const reach = least.empty() ? 1 : i64(least[shape.size()]);
     if (around && m % b != 0) b = brick_of_period(m, reach, b);
-    bool const wide = b >= reach, fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
-    if (n < 2 || !fits || !wide) return std::nullopt;
-    points *= m;
+    bool const wide = b >= reach, fits = n == 1 || how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
+    if (n == 0 || !fits || !wide) return std::nullopt;
+    points *= m, fine_points *= n;
     shape.push_back(m);
     brick.push_back(int(b));
     periodic.push_back(around);
     boxes.push_back(fine.partition().boxes()[d]);
   }
+  if (points == fine_points) return std::nullopt;
   auto const& used = fine.partition().used();
   auto const most = how.points_per_rank > 0 ? points / how.points_per_rank : std::numeric_limits<i64>::max();
   return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport(),

@@ -309,7 +309,7 @@ class GeometricMultigrid final : public Preconditioner {
     throw Error(
         ErrorKind::option,
         format(
-            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and "
+            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along an axis, and "
             "along periodic ones a divisor of half of the points that is as wide as the stencil reads. A Grid.star_operator, or any with "
             "-pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
             "or amg for a matrix.",
