@@ -216,6 +216,9 @@ void bind_bricks(nb::module_& m) {
                  },
                  reach, transposes);
            })
+      .def(
+          "to_matrix", [](StencilOperator const& A) { return A.matrix_in(grid::EntryOrder::lexicographic); },
+          nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",
            [](StencilOperator const& A, AnyArray const& d) {

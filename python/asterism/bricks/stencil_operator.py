@@ -16,6 +16,7 @@ from ..base.aligned import aligned
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import ShapeError, UnsupportedError
+from ..la.matrix import Matrix
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
 from ..stencil.codegen.fingerprint import fingerprint
@@ -143,6 +144,35 @@ class StencilOperator(Operator):
         v = Vector(self, queue, columns=entries.shape[1] if entries.ndim == 2 else 1)
         v.copy_from(entries if entries.ndim == 1 or entries.shape[1] > 1 else entries[:, 0])
         return v
+
+    @one_call("StencilOperator.to_matrix")
+    def to_matrix(self) -> Matrix:
+        """Return the same as a matrix: for direct solvers, algebraic multigrid, ilu, and to look at the entries.
+
+        Returns
+        -------
+        Matrix
+            My rows are my points in lexicographic order, without the padding of bricks: those of ``b[L.owned].ravel()``.
+
+        Notes
+        -----
+        Collective. The entries are found by one product for each colour, since a row reads no two points of one colour (Curtis, Powell and
+        Reid 1974): ``2 r + 1`` along an axis of which a stencil reads ``r`` points to each side, less than twice as many if the axis is
+        periodic. Memory is 24 bytes for each entry, besides the matrix.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import asterism as am
+        >>> i, j = am.stencil.indices(2)
+        >>> u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+        >>> s = am.stencil.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+        >>> A = am.stencil.operator(s, (30, 20)).to_matrix()
+        >>> A.shape, A.nnz
+        ((600, 600), 2900)
+        >>> x, info = am.solve(A, np.ones(600), pc="cholesky")
+        """
+        return Matrix(self._h.to_matrix())
 
     @reported("L @ x")
     def __matmul__(self, x: Any) -> NDArray[Any]:

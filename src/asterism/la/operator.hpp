@@ -101,6 +101,8 @@ class Operator {
   virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.
   virtual Matrix const* matrix() const { return nullptr; }
+  /// The entries, of an operator that finds them by fewer products than columns; ones on the diagonal of padding. Collective.
+  virtual std::shared_ptr<Matrix const> assembled() const { return nullptr; }
   /// One line for people.
   virtual std::string describe() const = 0;
 };

@@ -430,8 +430,8 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
       if (e.make_matrix_free) able += (able.empty() ? "" : ", ") + name;
     ASTERISM_REQUIRE_ALIKE(
         false, option,
-        "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse; or use "
-        "one of those that need no entries: {}.",
+        "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse; solve with "
+        "the matrix itself, which is L.to_matrix() of a stencil; or use one of those that need no entries: {}.",
         config.prefix, type, A->describe(), able);
   }
   auto const precision = config.reader(preconditioner_table()).text("pc_dtype");

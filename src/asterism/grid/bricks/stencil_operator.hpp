@@ -14,6 +14,12 @@
 
 namespace asterism::grid {
 
+/// Of the rows and columns of a matrix.
+enum class EntryOrder : std::uint8_t {
+  bricks,         ///< as in vectors, with ones where a row is padding
+  lexicographic,  ///< each rank's points, without the padding
+};
+
 /// Vectors are those of the domain's space; their padding is zero, and stays so. Bricks that need no copies of other ranks' are done while
 /// these travel, straight from x into the room for ghosts behind it. Vectors of several columns are done column by column, in copies; so
 /// are those whose memory is not aligned to 64 bytes. Complex adjoints are transposes of conjugates: two passes over the vectors besides.
@@ -42,6 +48,10 @@ class StencilOperator final : public la::Operator {
   /// By the function that was given.
   std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override { return convert_ ? convert_(dtype) : nullptr; }
   std::string describe() const override { return s_->name; }
+  /// A product for each colour: 2 reach + 1 along an axis, less than twice that if it is periodic, and never more than points. Collective.
+  la::Matrix matrix_in(EntryOrder order) const;
+  /// In the order of bricks, once it is known how far the stencil reads.
+  std::shared_ptr<la::Matrix const> assembled() const override;
 
   // what is found out later, on all ranks
 
