@@ -19,14 +19,17 @@ _BRICK, _LARGEST = 8, 64
 
 
 def default_brick(statements: Sequence[Statement], shape: Sequence[int], periodic: Sequence[bool]) -> tuple[int, ...]:
-    """Return 8 points for each axis, or more where the stencil would read further than the next brick.
+    """Return 8 points for each axis, or all points of a shorter one, or more where the stencil would read further than the next brick.
 
-    These are multiples of 4 to 64 points, and divide periodic axes. Where none fits, it is 8.
+    These are multiples of 4 to 64 points. Those of periodic axes divide their points, the nearest of 4 to 16 first. Where none fits, it is 8.
     """
     brick = [_BRICK] * len(shape)
     for axis, (n, around) in enumerate(zip(shape, periodic, strict=True)):
-        sizes = [b for b in range(_BRICK, _LARGEST + 1, 4) if b == _BRICK or not around or n % b == 0]
-        for size in sizes:
+        sizes = list(range(_BRICK, _LARGEST + 1, 4))
+        if around:
+            near = sorted(range(4, 2 * _BRICK + 1), key=lambda b: abs(b - _BRICK))
+            sizes = [b for b in dict.fromkeys([*near, *sizes]) if n % b == 0]
+        for size in [n, *sizes] if 0 < n < _BRICK else sizes:
             brick[axis] = size
             if bricks_away(statements, shape, brick, periodic)[axis] <= 1:
                 break

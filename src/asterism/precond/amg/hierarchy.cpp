@@ -16,7 +16,7 @@ namespace {
 // where no coarser level can be made
 constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
-constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors are faster than a dense inverse
+constexpr std::int64_t rows_to_factor = 1000;  // from so many on sparse factors are faster than a dense inverse
 
 constexpr double damping_of_boxes = 1.8;  // with 4/3, columns of P are too far from linear interpolation: decision 041
 
