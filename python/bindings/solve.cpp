@@ -162,18 +162,20 @@ void bind_solve(nb::module_& m) {
       .def(
           "solve",
           [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate, std::string const& transpose,
-             bool zero_guess) {
+             bool zero_guess, std::optional<double> rtol, std::optional<double> atol, std::optional<std::int64_t> max_it) {
             auto const bv = as_vector(s.op().range(), b, "solve: b");
             auto xv = as_vector(s.op().range(), x, "solve: x");
             krylov::Watcher watch;
             if (!watcher.is_none())
               watch = [&watcher](std::int64_t it, std::vector<double> const& norms) { call_within([&] { watcher(it, norms); }); };
             nb::gil_scoped_release const gil;
-            if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate);
-            return s.solve(bv, xv, watch, needs_iterate, zero_guess);
+            solve::OwnRule const own{rtol, atol, max_it};
+            if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate, own);
+            return s.solve(bv, xv, watch, needs_iterate, zero_guess, own);
           },
           nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false, nb::arg("transpose") = "N",
-          nb::arg("zero_guess") = false)
+          nb::arg("zero_guess") = false, nb::arg("rtol").none() = nb::none(), nb::arg("atol").none() = nb::none(),
+          nb::arg("max_it").none() = nb::none())
       .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("reused", &Solver::reused)
       .def("preconditioner_operator", [](Solver const& s) { return std::const_pointer_cast<la::Operator>(s.approximate_inverse()); })

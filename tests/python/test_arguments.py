@@ -234,7 +234,12 @@ def test_products_and_arrays():
 
 @pytest.mark.parametrize(
     ("given", "text"),
-    [("rtol", r"argument of Solver: rtol=\."), ("x00", "Did you mean x0="), ("zzz", "It takes b, x0, ")],
+    [
+        ("restart", r"argument of Solver: restart=\."),
+        ("tol", "Did you mean rtol="),
+        ("x00", "Did you mean x0="),
+        ("zzz", "It takes b, x0, "),
+    ],
 )
 def test_a_solve_says_where_a_keyword_belongs(given, text):
     solver = am.Solver(A)

@@ -350,3 +350,63 @@ def test_gmres_keeps_its_basis_orthogonal(ksp):
     norms = [float(np.max(step)) for step in solver.info.residual_norms]
     rates = [now / before for before, now in zip(norms[5:-2], norms[6:-1], strict=True)]
     assert solver.info.iterations < 30 and max(rates) < 0.6, (solver.info.iterations, rates)
+
+
+def test_a_solve_has_tolerances_of_its_own(rng):
+    """Of one solve alone: rtol, atol and maxiter. The next one has those of the solver again."""
+    A, b = am.gallery.convection_diffusion((30, 30), (5.0, 2.0), 0.1), rng.standard_normal(900)
+    S, size = A.to_scipy(), np.linalg.norm(b)
+    solver = am.Solver(A, ksp="gmres", pc="ilu", rtol=1e-3)
+    for solve, T in ((solver.solve, S), (solver.solve_transpose, S.T)):
+        rough = solve(b)
+        first = solver.info.iterations
+        fine = solve(b, rtol=1e-10)
+        assert np.linalg.norm(b - T @ fine) <= 1.001e-10 * size and solver.info.iterations > first
+        assert np.array_equal(solve(b), rough) and solver.info.iterations == first
+        solve(b, rtol=0, atol=0.3 * size)
+        assert solver.info.reason == "CONVERGED_ATOL" and solver.info.iterations <= first
+        with pytest.raises(am.ConvergenceError, match="after 1 iterations"):
+            solve(b, rtol=1e-10, maxiter=1)
+        assert np.array_equal(solve(b, rtol=None), rough)
+    x = solver.solve(b + 2j * b, rtol=1e-10)  # real and imaginary parts, as columns
+    assert np.abs(S @ x - (1 + 2j) * b).max() <= 1e-9 * size
+    assert {o["name"]: o["value"] for o in solver.options_in_force()}["ksp_rtol"] == "0.001"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"rtol": -1}, am.InputError, "rtol is -1; a number of at least 0"),
+        ({"rtol": "1e-3"}, am.InputError, "rtol is '1e-3'"),
+        ({"atol": np.nan}, am.InputError, "atol is nan"),
+        ({"rtol": np.inf}, am.InputError, "rtol is inf"),
+        ({"maxiter": -1}, am.ShapeError, "maxiter is -1"),
+        ({"maxiter": 2.5}, am.DtypeError, "maxiter is 2.5"),
+    ],
+)
+def test_wrong_tolerances_of_a_solve(given, error, text):
+    solver = am.Solver(am.gallery.poisson((5, 5)))
+    for solve in (solver.solve, solver.solve_transpose):
+        with pytest.raises(error, match=text):
+            solve(np.ones(25), **given)
+    solver.solve(np.ones(25))
+
+
+def test_tolerances_of_a_solve_are_those_of_all_ranks(on_ranks):
+    on_ranks(
+        2,
+        """
+A = am.gallery.poisson((12, 12), comm)
+b = np.ones(A.local_shape[0])
+solver = am.Solver(A, ksp="cg", pc="jacobi", rtol=1e-3)
+for given in ({"rtol": 10.0 ** -(rank + 3)}, {"maxiter": rank + 5}, {"atol": 1.0} if rank else {}):
+    try:
+        solver.solve(b, **given)
+    except am.AsterismError as error:
+        assert next(iter(given), "atol") in str(error) and "rank" in str(error), str(error)
+    else:
+        raise AssertionError(given)
+solver.solve(b, rtol=1e-9)
+assert solver.info.converged and solver.info.relative_residual <= 1e-9
+""",
+    )

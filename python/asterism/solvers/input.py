@@ -14,7 +14,7 @@ from ..base.indices import as_count
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 
-__all__ = ["check_checkpoint", "checked_columns", "columns_of", "prepared"]
+__all__ = ["check_checkpoint", "checked_columns", "checked_rule", "columns_of", "prepared"]
 
 
 def columns_of(a: NDArray[Any]) -> NDArray[Any]:
@@ -28,6 +28,15 @@ def checked_columns(vectors: Any, what: str) -> NDArray[Any]:
     if a.ndim not in (1, 2):
         raise ShapeError(f"{what} has shape {a.shape}; (n,) or (n, k) is needed.")
     return columns_of(a)
+
+
+def checked_rule(rtol: Any, atol: Any, maxiter: Any) -> tuple[float | None, float | None, int | None]:
+    """Return the tolerances and the limit of one solve as numbers; None: not given."""
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not (isinstance(value, int | float | np.integer | np.floating) and value >= 0):
+            raise InputError(f"solve: {name} is {value!r}; a number of at least 0 is needed.")
+    r, a = (None if value is None else float(value) for value in (rtol, atol))
+    return r, a, None if maxiter is None else as_count(maxiter, "maxiter")
 
 
 def parts_of(a: NDArray[Any]) -> NDArray[Any]:

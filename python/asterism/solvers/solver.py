@@ -6,7 +6,7 @@ import copy
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,23 @@ from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator
 from ..la.vector import Vector
 from .info import SolveInfo, print_norm
-from .input import check_checkpoint, checked_columns, joined, parts_of, prepared
+from .input import check_checkpoint, checked_columns, checked_rule, joined, parts_of, prepared
 
 __all__ = ["Solver"]
 
 log = logging.getLogger("asterism")
 
 Monitor = Callable[[int, Any], Any]
+
+
+class _Call(NamedTuple):
+    """What one solve is told."""
+
+    rule: tuple[float | None, float | None, int | None]
+    monitor: Monitor | None
+    raise_on_failure: bool | None
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 0
 
 
 class Solver:
@@ -254,6 +264,9 @@ class Solver:
         b: Any,
         x0: Any = None,
         *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        maxiter: int | None = None,
         monitor: Monitor | None = None,
         raise_on_failure: bool | None = None,
         checkpoint: str | Path | None = None,
@@ -268,6 +281,8 @@ class Solver:
             My rows. Of a `StencilOperator` also a `Vector`, in the order of bricks; then x is one too, and nothing is copied.
         x0 : array, optional
             Initial guess; zero by default. Not changed.
+        rtol, atol, maxiter : optional
+            Of this solve alone, instead of the solver's.
         monitor : callable(iteration, residual norm)
         raise_on_failure : bool, optional
             Overrides ``-ksp_error_if_not_converged``.
@@ -288,7 +303,8 @@ class Solver:
             For a keyword that `Solver` takes, or nobody.
         """
         refuse_keywords(unknown, Solver.solve, Solver)
-        return self._solved("N", b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
+        rule = checked_rule(rtol, atol, maxiter)
+        return self._solved("N", b, x0, _Call(rule, monitor, raise_on_failure, checkpoint, checkpoint_every))
 
     @one_call("Solver.solve_transpose")
     def solve_transpose(
@@ -297,6 +313,9 @@ class Solver:
         x0: Any = None,
         *,
         conjugate: bool = False,
+        rtol: float | None = None,
+        atol: float | None = None,
+        maxiter: int | None = None,
         monitor: Monitor | None = None,
         raise_on_failure: bool | None = None,
         **unknown: Any,
@@ -311,9 +330,8 @@ class Solver:
             Initial guess; zero by default. Not changed.
         conjugate : bool
             Solve with A^H instead of A^T. For a real matrix the two are one.
-        monitor : callable(iteration, residual norm)
-        raise_on_failure : bool, optional
-            Overrides ``-ksp_error_if_not_converged``.
+        rtol, atol, maxiter, monitor, raise_on_failure : optional
+            As for `solve`.
 
         Returns
         -------
@@ -342,23 +360,16 @@ class Solver:
         True
         """
         refuse_keywords(unknown, Solver.solve_transpose, Solver)
-        return self._solved("H" if conjugate else "T", b, x0, monitor, raise_on_failure, None, 0)
+        rule = checked_rule(rtol, atol, maxiter)
+        return self._solved("H" if conjugate else "T", b, x0, _Call(rule, monitor, raise_on_failure))
 
-    def _solved(
-        self,
-        transpose: str,
-        b: Any,
-        x0: Any,
-        monitor: Monitor | None,
-        raise_on_failure: bool | None,
-        checkpoint: str | Path | None,
-        checkpoint_every: int,
-    ) -> NDArray[Any]:
+    def _solved(self, transpose: str, b: Any, x0: Any, call: _Call) -> NDArray[Any]:
         A = self.A
+        checkpoint, every = call.checkpoint, call.checkpoint_every
         if checkpoint is not None:
-            A._comm.require_same("solve", [("checkpoint", f"{checkpoint}, every {checkpoint_every}")])
-            agreed(A._comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous")))
-        rhs, x = prepared(A, b, x0, monitor, checkpoint)
+            A._comm.require_same("solve", [("checkpoint", f"{checkpoint}, every {every}")])
+            agreed(A._comm, lambda: check_checkpoint(checkpoint, every, self._flag("ksp_asynchronous")))
+        rhs, x = prepared(A, b, x0, call.monitor, checkpoint)
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
 
@@ -368,47 +379,39 @@ class Solver:
             return A._points(entries, np.shape(b))
 
         try:
-            return points(
-                self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every, x0 is None)
-            )
+            return points(self._run(transpose, rhs, x, call, x0 is None))
         except ConvergenceError as error:
             error.x = points(error.x)
             raise
 
     def _run(
-        self,
-        transpose: str,
-        rhs: NDArray[Any],
-        x: NDArray[Any],
-        monitor: Monitor | None,
-        raise_on_failure: bool | None,
-        checkpoint: str | Path | None,
-        checkpoint_every: int,
-        zero_guess: bool = False,
+        self, transpose: str, rhs: NDArray[Any], x: NDArray[Any], call: _Call, zero_guess: bool = False
     ) -> NDArray[Any]:
         """Solve with entries as the core orders them. zero_guess: x is zero."""
-        A = self.A
+        A, checkpoint = self.A, call.checkpoint
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
             parts, guess = parts_of(rhs), parts_of(x)
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
             try:
-                found = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess)
+                found = self._run(transpose, parts, guess, call, zero_guess)
             except ConvergenceError as error:
                 error.x = joined(error.x, rhs.shape)
                 raise
             return joined(found, rhs.shape)
         single, rank0 = rhs.ndim == 1, A._h.rows.comm.rank == 0
-        watchers: list[Monitor] = [] if monitor is None else [monitor]
+        watchers: list[Monitor] = [] if call.monitor is None else [call.monitor]
         if self._flag("ksp_monitor") and rank0:
             watchers.append(print_norm)
         if checkpoint is not None:
-            watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
+            every = call.checkpoint_every
+            watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % every == 0 else None)
 
         def watch(it: int, norms: list[float]) -> None:
             for w in watchers:
                 w(it, norms[0] if single else norms)
 
-        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None, transpose, zero_guess)
+        watcher = watch if watchers else None
+        r = self._h.solve(rhs, x, watcher, checkpoint is not None, transpose, zero_guess, *call.rule)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
         info = SolveInfo(
             r.converged,
@@ -443,8 +446,8 @@ class Solver:
                 print(f"Linear solve {verb} due to {info.reason} iterations {info.iterations}", flush=True)
             if self._flag("log_view"):  # this rank's, since its process began
                 print("\n".join(events_table(_core.profile_snapshot())), flush=True)
-        fails = self._flag("ksp_error_if_not_converged", True) if raise_on_failure is None else raise_on_failure
-        if not info.converged and fails:
+        fails = call.raise_on_failure
+        if not info.converged and (self._flag("ksp_error_if_not_converged", True) if fails is None else fails):
             raise ConvergenceError(f"{info.reason}: {info.why}", x, info)
         return x
 
@@ -453,10 +456,7 @@ class Solver:
 
     def explain(self) -> str:
         """Every option in force and where its value came from, as a table."""
-        rows = [(f"-{n}", v, o) for n, v, o, _ in self._h.explain()]
-        seen: dict[str, tuple[str, str, str]] = {}
-        for row in rows:
-            seen[row[0]] = row
+        seen = {n: (f"-{n}", v, o) for n, v, o, _ in self._h.explain()}
         w0, w1 = (max(len(r[i]) for r in seen.values()) for i in (0, 1))
         return "\n".join(f"{n:<{w0}}  {v:<{w1}}  {o}" for n, v, o in seen.values())
 

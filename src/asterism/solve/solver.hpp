@@ -39,6 +39,12 @@ struct SolveInfo {
   std::vector<std::string> notes;      ///< what was found and done about it
 };
 
+/// What one solve is told instead of the options: -ksp_rtol, -ksp_atol and -ksp_max_it.
+struct OwnRule {
+  std::optional<double> rtol, atol;
+  std::optional<std::int64_t> max_it;
+};
+
 /// What a look at the matrix found.
 struct Inspection {
   bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
@@ -85,11 +91,13 @@ class Solver {
   /// x holds the initial guess. The watcher is called with each norm that the host learns; if it `needs_iterate`, x holds the iterate
   /// then (not of gmres: that of the last restart; nor with ksp_asynchronous, which looks late). Collective. Does not throw for a solve
   /// that fails to converge. Several threads may call: one solves at a time.
-  /// zero_guess: x is known to be zero here; if it is on all ranks, it is not read.
-  SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false, bool zero_guess = false);
+  /// zero_guess: x is known to be zero here; if it is on all ranks, it is not read. own: the same on all ranks, or it is an error.
+  SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false, bool zero_guess = false,
+                  OwnRule const& own = {});
   /// The same for A^T x = b, or A^H x = b if `conjugate`, from the same set-up: by the method with A^H and the adjoint of the
   /// preconditioner. An error if one of the two has no adjoint.
-  SolveInfo solve_transpose(Vector const& b, Vector& x, bool conjugate, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
+  SolveInfo solve_transpose(Vector const& b, Vector& x, bool conjugate, krylov::Watcher const& watcher = {}, bool needs_iterate = false,
+                            OwnRule const& own = {});
   /// Every option in force and where it came from.
   std::vector<EffectiveOption> const& explain() const { return record_; }
   std::string view() const;
@@ -163,7 +171,9 @@ class Solver {
     bool needs_iterate;
     bool adjoint = false;  ///< A^H x = b
     bool zero_guess = false;
+    OwnRule own = {};
   };
+  krylov::StopRule rule_with(OwnRule const& own) const;
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);

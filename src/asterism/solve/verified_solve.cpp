@@ -43,19 +43,21 @@ std::vector<double> column_norms(Vector const& v) {
 
 }  // namespace
 
-SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate, bool zero_guess) {
+SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate, bool zero_guess,
+                        OwnRule const& own) {
   return comm::collective(given_A_->range().comm(), "Solver.solve", [&] {
     auto const turn = take_turn("solve");
-    return solve_in_turn(b, x, {watcher, needs_iterate, false, zero_guess});
+    return solve_in_turn(b, x, {watcher, needs_iterate, false, zero_guess, own});
   });
 }
 
-SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, krylov::Watcher const& watcher, bool needs_iterate) {
+SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, krylov::Watcher const& watcher, bool needs_iterate,
+                                  OwnRule const& own) {
   return comm::collective(given_A_->range().comm(), "Solver.solve_transpose", [&] {
     comm::Fact const facts[] = {{"conjugate", conjugated ? "true" : "false"}};
     comm::require_same(given_A_->range().comm(), "Solver.solve_transpose", facts);
     auto const turn = take_turn("solve_transpose");
-    Watch const watch{watcher, needs_iterate, true};
+    Watch const watch{watcher, needs_iterate, true, false, own};
     if (conjugated || !is_complex(A_->dtype()) || b.columns() == 0) return solve_in_turn(b, x, watch);
     ASTERISM_REQUIRE(!needs_iterate, unsupported, "solve_transpose: iterates of A^T x = b are not shown; those of A^H x = b are.");
     auto conj_b = b.like(), y = x.like();  // A^H conj(x) = conj(b)
@@ -67,14 +69,32 @@ SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, k
   });
 }
 
+/// The options' rule, but for what a solve is told instead.
+krylov::StopRule Solver::rule_with(OwnRule const& own) const {
+  for (auto const& [name, value] : {std::pair("rtol", own.rtol), std::pair("atol", own.atol)})
+    ASTERISM_REQUIRE_ALIKE(!value || (*value >= 0 && std::isfinite(*value)), value, "solve: {} is {}; a number of at least 0 is needed.",
+                           name, *value);
+  ASTERISM_REQUIRE_ALIKE(!own.max_it || *own.max_it >= 0, value, "solve: maxiter is {}; at least 0 is needed.", *own.max_it);
+  return {own.rtol.value_or(rule_.rtol), own.atol.value_or(rule_.atol), rule_.divtol, own.max_it.value_or(rule_.max_it)};
+}
+
 SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) {
   preconditioner();  // an error if there is none
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
-  comm::Fact const columns[] = {
-      {"the number of columns of b (a complex b of a real matrix has two for each)", std::to_string(b.columns())}};
-  comm::require_same(b.comm(), "Solver.solve", columns);
+  auto const told = [](auto const& given) { return given ? format("{}", *given) : std::string("not given"); };
+  comm::Fact const facts[] = {{"the number of columns of b (a complex b of a real matrix has two for each)", std::to_string(b.columns())},
+                              {"rtol", told(watch.own.rtol)},
+                              {"atol", told(watch.own.atol)},
+                              {"maxiter", told(watch.own.max_it)}};
+  comm::require_same(b.comm(), "Solver.solve", facts);
+  struct Kept {  // for the solves after this one
+    krylov::StopRule& now;
+    krylov::StopRule const rule;
+    ~Kept() { now = rule; }
+  } const kept{rule_, rule_};
+  rule_ = rule_with(watch.own);
   if (b.columns() == 0) {
     SolveInfo nothing_to_do;
     nothing_to_do.converged = true;
