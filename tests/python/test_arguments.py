@@ -24,6 +24,8 @@ b = np.ones(100)
         ("near_nullspace", "Did you mean near_null_space="),
         ("blocksize", "Did you mean block_size="),
         ("ksp_rtoll", "Did you mean -ksp_rtol"),
+        ("ksp_pc_side", "from the right"),
+        ("sub_ksp_norm_type", "norm of b - A x"),
         ("pc_amg_treshold", "Did you mean -pc_amg_threshold"),
     ],
 )

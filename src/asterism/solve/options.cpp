@@ -101,6 +101,24 @@ OptionTable const& process_table() {
   return t;
 }
 
+std::map<std::string, std::string> const& names_elsewhere() {
+  static std::map<std::string, std::string> const names = {
+      {"ksp_pc_side", "Leave it out: methods precondition from the right where they can."},
+      {"ksp_norm_type", "Leave it out: methods test the norm of b - A x."},
+      {"ksp_initial_guess_nonzero", "Give the guess to the solve: x0=, on the command line --x0."},
+      {"ksp_monitor_true_residual", "-ksp_monitor prints the norm of b - A x."},
+      {"ksp_reuse_preconditioner", "A solver keeps its preconditioner until update()."},
+      {"options_left", "Leave it out: a warning names options that nothing reads."},
+      {"mat_type", "Leave it out: the storage is chosen. A.with_storage(\"symmetric\") takes half of a Hermitian matrix."},
+      {"mg_coarse_pc_type", "The coarsest level of -pc_type amg is solved directly; of gmg -pc_gmg_coarse_type says how."},
+      {"pc_factor_fill", "Leave it out: memory grows as needed. -pc_factor_memory_limit bounds it."},
+      {"pc_gamg_agg_nsmooths", "-pc_amg_prolongator_damping 0 is aggregation without smoothing; one smoothing is the default."},
+      {"pc_gamg_coarse_eq_limit", "Here it is -pc_amg_coarse_size."},
+      {"pc_hypre_type", "Its BoomerAMG is a multigrid as -pc_type amg -pc_amg_type classical."},
+      {"pc_mg_levels", "Here it is -pc_amg_max_levels."}};
+  return names;
+}
+
 bool may_differ_between_ranks(std::string_view option) {
   static std::set<std::string_view> const own = {"memory_cap",
                                                  "gpu_memory_cap",

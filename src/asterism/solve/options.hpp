@@ -9,6 +9,8 @@ namespace asterism::solve {
 
 OptionTable const& method_table();
 OptionTable const& preconditioner_table();
+/// Options of PETSc's that are not offered, and what takes their place.
+std::map<std::string, std::string> const& names_elsewhere();
 /// What each rank may have its own way: where its work runs, what it prints, what is its process's alone.
 bool may_differ_between_ranks(std::string_view option);
 /// What holds for everything in the process. A solver does not take them.

@@ -98,6 +98,10 @@ void Solver::check_options() const {
   std::vector<std::string> nested = {"sub_", "mg_levels_", "ksp_"};
   for (auto const& name : options_.names())
     if (name.ends_with("pc_type") && options_.find(name)->value == "gmg") nested = {"sub_", "mg_levels_", "ksp_", "mg_coarse_"};
+  for (auto const& name : options_.names())
+    for (auto const& [other, instead] : names_elsewhere())
+      ASTERISM_REQUIRE(name != other && !name.ends_with("_" + other), option, "unknown option -{} ({}). {}", name,
+                       options_.find(name)->origin, instead);
   check_known(options_, tables, prefix_, nested);
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
