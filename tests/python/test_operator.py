@@ -86,6 +86,8 @@ def test_what_a_function_gets_wrong():
             am.solve(am.Operator(raises, 10), b, ksp="cg", queue=queue)
     with pytest.raises(am.ShapeError, match=r"the short one returned shape \(3,\) where \(10,\)"):
         am.solve(am.Operator(lambda x: x[:3], 10, name="the short one"), b, ksp="cg")
+    with pytest.raises(am.InputError, match=r"returned None where an array of shape \(10,\)"):
+        am.solve(am.Operator(lambda x: None, 10), b, ksp="cg")
     with pytest.raises(am.InputError, match="returned complex128 where float64"):
         am.solve(am.Operator(lambda x: 1j * x, 10), b, ksp="cg")
     with pytest.raises(ValueError, match="read-only"):

@@ -256,7 +256,10 @@ class Operator:
 
 def _filled_by(function: Callable[[NDArray[Any]], Any], name: str) -> Callable[[NDArray[Any], NDArray[Any]], None]:
     def fill(x: NDArray[Any], y: NDArray[Any]) -> None:
-        result = np.asarray(function(x))
+        returned = function(x)
+        if returned is None:
+            raise InputError(f"{name} returned None where an array of shape {y.shape} is needed. It has no return?")
+        result = np.asarray(returned)
         if result.shape != y.shape and result.size == y.size and y.ndim == 1:
             result = result.reshape(y.shape)  # a column for a vector
         if result.shape != y.shape:

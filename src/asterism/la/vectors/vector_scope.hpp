@@ -21,7 +21,7 @@ struct VectorScope : profile::Scope {
 inline void require_same(Vector const& x, Vector const& y, char const* what) {
   if (x.dtype() == y.dtype() && x.local_size() == y.local_size() && x.columns() == y.columns()) [[likely]]
     return;
-  ASTERISM_REQUIRE(x.dtype() == y.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
+  ASTERISM_REQUIRE(x.dtype() == y.dtype(), dtype, "{}: the vectors have dtypes {} and {}. copy_from converts one.", what,
                    name_of(x.dtype()), name_of(y.dtype()));
   ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape,
                    "{}: the vectors have local shapes ({}, {}) and ({}, {}).", what, x.local_size(), x.columns(), y.local_size(),
@@ -32,7 +32,7 @@ inline void require_same(Vector const& x, Vector const& y, char const* what) {
 inline void require_diagonal(Vector const& d, Vector const& x, char const* what) {
   if (d.dtype() == x.dtype() && d.local_size() == x.local_size() && d.columns() == 1) [[likely]]
     return;
-  ASTERISM_REQUIRE(d.dtype() == x.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
+  ASTERISM_REQUIRE(d.dtype() == x.dtype(), dtype, "{}: the vectors have dtypes {} and {}. copy_from converts one.", what,
                    name_of(d.dtype()), name_of(x.dtype()));
   fail(ErrorKind::shape, "{}: the factors have local shape ({}, {}) where ({}, 1) is needed.", what, d.local_size(), d.columns(),
        x.local_size());
