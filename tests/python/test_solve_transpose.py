@@ -249,3 +249,15 @@ def test_asymmetry_that_a_large_entry_hides_is_no_silent_wrong_answer(largest):
     true = np.linalg.norm(b - S.T @ x)
     assert not solver.info.converged or true <= 1.1e-8 * np.linalg.norm(b)
     assert solver.info.true_residual == pytest.approx(true, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu_of_a_matrix_that_is_hermitian_to_rounding(dtype):
+    """A coupling of one direction that is nothing beside its rows, and much beside b: scaled unknowns have such."""
+    c = 1e-15 if np.finfo(dtype).eps > 1e-10 else 1e-30
+    A = np.array([[1, -c], [0, 1]], dtype)
+    F = am.factorized(A)
+    b = np.array([1 / c, 1], dtype)
+    for trans in "TH":
+        assert np.allclose(F.solve(b, trans), [1 / c, 2], rtol=1e-5, atol=0)
+    assert np.allclose(F.solve(np.array([1, 1 / c], dtype)), [2, 1 / c], rtol=1e-5, atol=0)
