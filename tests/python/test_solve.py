@@ -410,3 +410,18 @@ solver.solve(b, rtol=1e-9)
 assert solver.info.converged and solver.info.relative_residual <= 1e-9
 """,
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_a_diagonal_matrix_takes_its_diagonal(dtype):
+    """No factors, no dense inverse, whatever its signs and phases."""
+    n = 1922
+    for d in (np.arange(1.0, n + 1), -np.arange(1.0, n + 1), np.where(np.arange(n) % 2, 1.0, -2.0), np.full(n, 1 + 2j)):
+        if np.iscomplexobj(d) and np.dtype(dtype).kind != "c":
+            continue
+        D = sp.diags_array(d).tocsr().astype(dtype)
+        x, info = am.solve(D, np.ones(n, dtype), rtol=1e-5)
+        assert info.preconditioner.startswith("jacobi") and info.iterations <= 2
+        assert np.abs(D @ x - 1).max() <= 1e-5
+    solver = am.Solver(sp.csr_array((0, 0), dtype=dtype))
+    assert solver.solve(np.zeros(0, dtype)).shape == (0,)

@@ -72,6 +72,12 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   bool const definite = found.hermitian && (found.positive_diagonal || found.negative_diagonal);
   bool const nearly_dense = rows <= few_rows && double(found.entries) >= 0.1 * double(rows) * double(rows);
   AutomaticChoice out{definite ? "cg" : "gmres", {}};
+  if (found.entries == rows && found.zero_diagonals == 0) {  // a diagonal matrix
+    out.attempts.push_back({"jacobi", {}});
+    if (found.hermitian && !definite) out.attempts.back().options.emplace_back("pc_jacobi_type", "rowl1");
+    out.attempts.push_back(factors(found, definite, 0));
+    return out;
+  }
   // where the diagonal is weak, iterations are many, and factors of so few rows cost less
   bool const at_once = rows <= few_rows && found.dominant < 0.5;
   if (at_once) {
