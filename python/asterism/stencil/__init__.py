@@ -80,8 +80,9 @@ def operator(
         For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
     comm : None or mpi4py.MPI.Comm
     brick : int or sequence of int, optional
-        By default 8 points along each axis, or more, at most 64, if the stencil would read further than the next brick. One-sided
-        differences may read further than 8 points: at an end these often lie in the next brick.
+        By default 8 points along each axis, or all of a shorter one, or 4 to 16 that divide a periodic one; more, at most 64, if the
+        stencil would read further than the next brick. One-sided differences may read further than 8 points: at an end these often lie
+        in the next brick.
     dtype : {float64, float32, complex128, complex64}
     of : str, optional
         The grid that it is applied to: by default the one that is not given.
