@@ -279,3 +279,14 @@ def test_a_solve_that_is_cut_off_returns_the_last_iterate_as_scipy(method, steps
     options = {"restart": 20} if method == "gmres" else {}
     want, _ = getattr(theirs, method)(A, b, rtol=1e-12, maxiter=steps, **options)
     assert info > 0 and np.allclose(x, want, rtol=1e-6, atol=1e-6 * abs(want).max())
+
+
+@pytest.mark.parametrize("method", ["bicg", "bicgstab", "cg", "cgs", "gmres", "minres", "tfqmr"])
+def test_no_iteration_is_no_success(method):
+    A, b = np.diag([1.0, 2.0, 3.0]), np.ones(3)
+    kinds = [{}, *({"callback": print, "callback_type": kind} for kind in ("x", "pr_norm", "legacy"))]
+    for more in kinds if method == "gmres" else kinds[:1]:
+        x, info = getattr(ours, method)(A, b, maxiter=0, **more)
+        assert info > 0 and not x.any(), more
+        x, info = getattr(ours, method)(A, b, x0=b / [1, 2, 3], maxiter=0, **more)
+        assert info == 0, more

@@ -405,7 +405,7 @@ def gmres(
     most = 10 * n if maxiter is None else int(maxiter)
     length = max(min(20 if restart is None else int(restart), n), 1)
     size = float(np.linalg.norm(s.b)) or 1.0
-    if callback is not None and callback_type == "x":
+    if callback is not None and callback_type == "x" and most > 0:
         cycle = s.solver("gmres", rtol, atol, length, ksp_gmres_restart=length)
         info = most
         for _ in range(most):
@@ -417,4 +417,4 @@ def gmres(
     max_it = most if callback is not None and callback_type == "legacy" else most * length
     watch = None if callback is None else lambda norm: callback(np.float64(norm) / size)
     x, info = _run(s, s.solver("gmres", rtol, atol, max_it, ksp_gmres_restart=length), watch)
-    return x, most if info > 0 else info
+    return x, max(most, 1) if info > 0 else info
