@@ -22,9 +22,6 @@ constexpr double most_flops = 2e12;
 /// Of a factorisation, for each entry of the matrix: about the time of a set-up of amg and some iterations.
 constexpr double flops_for_an_entry = 1500;
 
-/// The same beside gmres with ilu: some twenty iterations. Networks have factors as small, and their diagonals are weak.
-constexpr double flops_before_ilu = 500;
-
 /// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
 constexpr double most_entries = 5e7;
 
@@ -82,10 +79,9 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   bool const at_once = rows <= few_rows && found.dominant < 0.5;
   if (at_once) {
     out.attempts.push_back(factors(found, definite, 0));
-  } else if (definite && rows <= rows_for_direct_first && found.half_dominant < 0.5) {
+  } else if (definite ? rows <= rows_for_direct_first && found.half_dominant < 0.5
+                      : rows <= rows_for_lu_first && found.dominant < 0.5 && found.zero_diagonals == 0) {
     out.attempts.push_back(factors(found, definite, flops_for_an_entry * double(found.entries)));
-  } else if (!definite && rows <= rows_for_lu_first && found.zero_diagonals == 0 && found.dominant < 0.5) {
-    out.attempts.push_back(factors(found, definite, flops_before_ilu * double(found.entries)));
   }
   if (definite) out.attempts.push_back({"amg", {}});
   else if (found.zero_diagonals == 0) out.attempts.push_back({"ilu", {}});
