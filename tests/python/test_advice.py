@@ -225,3 +225,34 @@ def test_what_factors_found_is_said_in_each_solve():
             solver.solve(np.random.default_rng(1).standard_normal(n))
         assert "lu: the matrix is singular" in str(caught.value), caught.value
         assert "-pc_type lu" not in str(caught.value)
+
+
+def two_phases(n, rng):
+    """Like the Jacobian of a power flow: couplings of two unknowns in each node of a tree, far above the diagonal."""
+    parent = (rng.random(n - 1) * np.arange(1, n)).astype(int)
+    B = sp.coo_array((-1 - rng.random(n - 1), (np.arange(1, n), parent)), (n, n)).tocsr()
+    B = B + B.T
+    L = B - sp.diags_array(B.sum(axis=1) - 0.01)
+    return sp.block_array([[0.1 * L, L], [-L, 0.2 * L]]).tocsr()
+
+
+def test_factors_come_first_where_few_rows_are_dominated_and_fill_is_small(rng):
+    S = two_phases(1500, rng)
+    x, info = am.solve(S, np.ones(3000), rtol=1e-9)
+    assert info.preconditioner.startswith("lu (sparse") and info.iterations == 1
+    assert np.linalg.norm(1 - S @ x) <= 1.001e-9 * np.sqrt(3000)
+    # not where they would cost more than iterations do
+    dense = S + sp.random_array((3000, 3000), density=3e-3, rng=rng, format="csr") * 1e-3
+    assert am.Solver(dense).view().find("ilu(0)") > 0
+
+
+def test_a_tolerance_that_a_direct_solve_of_auto_meets_is_enough():
+    """Beyond a condition number of 1 / eps refinement gets nowhere; a solve for a tolerance is held to that, one by lu to its own rule."""
+    t, w = np.polynomial.laguerre.laggauss(100)
+    S = np.exp(np.outer(1 - np.arange(0.05, 10, 0.1), t)) * w  # of the inverse Laplace transform: Hansen's i_laplace
+    rhs = np.ones(100)
+    x, info = am.solve(S, rhs)
+    assert info.reason == "CONVERGED_RTOL" and np.linalg.norm(rhs - S @ x) <= 1e-5 * np.linalg.norm(rhs)
+    assert any("backward error" in note for note in info.notes)
+    with pytest.raises(am.ConvergenceError):
+        am.solve(S, rhs, ksp="preonly", pc="lu")

@@ -106,6 +106,8 @@ void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norm
           *condition, norms[j] / target.norm_b);
     } else if (error <= magnitudes_->rounding_level) {
       reasons.push_back(Reason::converged_rounding);
+    } else if (!attempts_.empty() && wanted_method_ == "auto" && norms[j] <= target.tolerance) {
+      reasons.push_back(Reason::converged_rtol);  // no direct solve was asked for, but a tolerance
     } else {
       reasons.push_back(Reason::diverged_stagnated);
       why = format(

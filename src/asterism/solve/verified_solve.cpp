@@ -337,7 +337,9 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   }
   for (std::size_t j = 0; j < norms.size(); ++j) info.true_residual.push_back(norms[j] * targets[j].unit);
   info.converged = krylov::converged(monitor.reason());
-  if (info.converged && !solves_directly() && !watch.adjoint && inspection_.row_sizes && !targets.empty()) {
+  bool const to_rounding = solves_directly() && max_it > 0 &&
+                           std::ranges::all_of(info.backward_error, [&](double e) { return e <= magnitudes_->rounding_level; });
+  if (info.converged && !to_rounding && !watch.adjoint && inspection_.row_sizes && !targets.empty()) {
     if (!residual) true_norms();
     note_small_rows(x, residual, info.notes);
   }
