@@ -215,7 +215,7 @@ def test_diagonal_and_bound_come_from_the_stencil():
     ("error", "text", "call"),
     [
         (am.ShapeError, "2 dimensions", lambda s: st.operator(s, (8, 8, 8))),
-        (am.ShapeError, "multiple of the 8 points", lambda s: st.operator(s, (12, 8), True)),
+        (am.ShapeError, "multiple of the 8 points", lambda s: st.operator(s, (202, 8), True)),
         (am.InputError, "no constant 'h'", lambda s: st.operator(s, (8, 8), h=1.0)),
         (am.InputError, "or leave it out", lambda s: st.operator(st.fuse(far()), (8, 8), brick=(2, 2))),
         (am.InputError, "not linear", lambda s: st.operator(square(), (8, 8))),

@@ -16,7 +16,8 @@ namespace {
 // where no coarser level can be made
 constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
-// from so many on sparse factors are faster than a dense inverse, which costs the cube of the rows: of a coarse level, and of a whole matrix
+// from so many on sparse factors are faster than a dense inverse, which costs the cube of the rows: of a coarse level, and of a whole
+// matrix
 constexpr std::int64_t rows_to_factor = 1000, rows_of_all_to_factor = 100;
 
 constexpr double damping_of_boxes = 1.8;  // with 4/3, columns of P are too far from linear interpolation: decision 041
