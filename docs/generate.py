@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 SUBJECTS = {  # rooms of the package's own list of names, and modules
     "Solving": ["solvers.solve", "solvers.solver", "solvers.info", "solvers.advise", "solvers.least_squares"],
     "Direct solves": ["solvers.factors"],
-    "Matrices and vectors": ["la.matrix", "la.builder", "la.assembly", "la.operator", "la.vector"],
+    "Matrices and vectors": ["la.matrix", "la.builder", "la.assembly", "la.operator", "la.vector", "la.scalar"],
     "Products and parts of matrices": ["la.products", "la.submatrix"],
     "Options": ["base.options"],
     "Errors": ["errors"],

@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from .la.products import ProductPlan as ProductPlan
     from .la.products import ptap as ptap
     from .la.products import rap as rap
+    from .la.scalar import Scalar as Scalar
+    from .la.scalar import select as select
     from .la.submatrix import Redistribution as Redistribution
     from .la.submatrix import Submatrix as Submatrix
-    from .la.vector import Scalar as Scalar
     from .la.vector import Vector as Vector
     from .la.vector import dots as dots
     from .la.vector import gpu_state as gpu_state
-    from .la.vector import select as select
     from .report.trace import Trace as Trace
     from .solvers.advise import Advice as Advice
     from .solvers.advise import advise as advise
@@ -109,8 +109,9 @@ _ROOMS = {
     "la.matrix": ("Matrix",),
     "la.operator": ("Operator",),
     "la.products": ("ProductPlan", "ptap", "rap"),
+    "la.scalar": ("Scalar", "select"),
     "la.submatrix": ("Redistribution", "Submatrix"),
-    "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
+    "la.vector": ("Vector", "dots", "gpu_state"),
     "report.trace": ("Trace",),
     "solvers.advise": ("Advice", "advise"),
     "solvers.factors": ("Factors", "TakenFactors", "factorized"),

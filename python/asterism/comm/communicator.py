@@ -207,7 +207,7 @@ def one_call(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(f)
-        names = list(signature.parameters)
+        names = [name for name in signature.parameters if name != "cls"]
 
         def communicator(args: Any, kwargs: Any) -> _core.Communicator | None:
             own = _communicator_of(args[0]) if args and names[0] == "self" else None

@@ -16,6 +16,7 @@ from ..device.queue import Queue
 from ..errors import DtypeError, ShapeError
 from .communicator import InputTypeError, as_communicator, one_call, reported
 from .derived_types import Typed
+from .forest_algebra import ForestAlgebra
 from .items import TYPES, Op, address_of, item_type, operation_of
 from .queued_forest import QueuedForest
 
@@ -79,7 +80,7 @@ class Flight:
         self._held = ()
 
 
-class StarForest:
+class StarForest(ForestAlgebra):
     """Who talks to whom: leaves here point at roots anywhere, by (rank, offset).
 
     Parameters
@@ -135,12 +136,6 @@ class StarForest:
         space = -1 if nleafspace is None else as_count(nleafspace, "StarForest: nleafspace")
         roots = as_count(nroots, "StarForest: nroots")
         self._sf = _core.StarForest(as_communicator(comm), roots, leaves, pairs, space, transport)
-
-    @classmethod
-    def _of(cls, core: Any) -> StarForest:
-        self = cls.__new__(cls)
-        self._sf = core
-        return self
 
     def __repr__(self) -> str:
         return f"<asterism.StarForest of {self.nroots} roots and {self.nleaves} leaves, by {self.transport}>"
@@ -378,81 +373,3 @@ class StarForest:
     def scatter(self, multirootdata: Data, leafdata: Data) -> None:
         """Undo `gather`: every leaf gets its own value back."""
         self.multi().bcast(multirootdata, leafdata)
-
-    # new forests
-
-    @one_call("StarForest.compose")
-    def compose(self, other: StarForest) -> StarForest:
-        """My roots with the leaves of `other`, whose roots are my leaves by index; unconnected edges are dropped."""
-        return StarForest._of(self._sf.compose(other._sf))
-
-    @one_call("StarForest.compose_inverse")
-    def compose_inverse(self, other: StarForest) -> StarForest:
-        """My roots with the roots of `other` as leaves, through leaves of equal position."""
-        return StarForest._of(self._sf.compose_inverse(other._sf))
-
-    def inverse(self) -> StarForest:
-        """Leaves become roots; every root must have at most one leaf."""
-        return StarForest._of(self._sf.inverse())
-
-    @one_call("StarForest.embed_roots")
-    def embed_roots(self, selected: Any) -> StarForest:
-        """Only the edges of the selected roots; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_roots(as_indices(selected, "embed_roots: selected")))
-
-    @one_call("StarForest.embed_leaves")
-    def embed_leaves(self, selected: Any) -> StarForest:
-        """Only the edges of the selected leaves; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_leaves(as_indices(selected, "embed_leaves: selected")))
-
-    @one_call("StarForest.strided")
-    def strided(self, k: int) -> StarForest:
-        """Every edge k times: root r has the roots ``r k ... r k + k - 1``."""
-        return StarForest._of(self._sf.strided(as_count(k, "strided: k")))
-
-    @one_call("StarForest.section")
-    def section(self, root_dofs: Any) -> tuple[StarForest, NDArray[np.int64]]:
-        """From points to unknowns: root point r has ``root_dofs[r]``. Also returns each leaf point's number."""
-        core, leaf_dofs = self._sf.section(as_indices(root_dofs, "section: root_dofs"))
-        return StarForest._of(core), np.asarray(leaf_dofs, dtype=np.int64)
-
-    @staticmethod
-    @one_call("StarForest.concatenate")
-    def concatenate(
-        forests: Sequence[StarForest], shared_roots: bool = False, shared_leaves: bool = False
-    ) -> StarForest:
-        """All edges of several forests; spaces stand behind each other unless they are shared."""
-        return StarForest._of(_core.StarForest.concatenate([f._sf for f in forests], shared_roots, shared_leaves))
-
-    @staticmethod
-    @one_call("StarForest.from_sizes")
-    def from_sizes(comm: Any, local_size: int, indices: Any) -> StarForest:
-        """Leaves 0, 1, ... hang on global indices, of which every rank owns `local_size` in rank order."""
-        layout = _core.Layout(as_communicator(comm), as_count(local_size, "from_sizes: local_size"))
-        return StarForest._of(_core.StarForest.from_layout(layout, as_indices(indices, "from_sizes: indices")))
-
-    @staticmethod
-    @one_call("StarForest.matching")
-    def matching(comm: Any, root_ids: Any, leaf_ids: Any) -> StarForest:
-        """Leaf l hangs on the one root anywhere that has the same number, ``root_ids[r] == leaf_ids[l]``."""
-        return StarForest._of(
-            _core.StarForest.matching(
-                as_communicator(comm),
-                as_indices(root_ids, "matching: root_ids"),
-                as_indices(leaf_ids, "matching: leaf_ids"),
-            )
-        )
-
-    @staticmethod
-    @one_call("StarForest.all_gather")
-    def all_gather(comm: Any, nroots: int) -> StarForest:
-        """Every rank's leaves are all roots of all ranks, in rank order."""
-        return StarForest._of(
-            _core.StarForest.all_gather(as_communicator(comm), as_count(nroots, "all_gather: nroots"))
-        )
-
-    @staticmethod
-    @one_call("StarForest.all_to_all")
-    def all_to_all(comm: Any, n: int) -> StarForest:
-        """Give n roots to each rank; my leaves are those that each rank has for me."""
-        return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), as_count(n, "all_to_all: n")))
