@@ -85,6 +85,7 @@ def test_rotated_anisotropy_is_that_of_bilinear_elements(shape, theta):
 def test_dtypes(dtype):
     for A in (
         am.gallery.diffusion((4, 5), contrast=10, dtype=dtype),
+        am.gallery.poisson((4, 5), dtype=np.dtype(dtype)),
         am.gallery.rotated_anisotropy((4, 5), dtype=dtype),
     ):
         assert A.dtype == dtype
@@ -106,6 +107,20 @@ def test_bad_numbers_are_refused():
         am.gallery.rotated_anisotropy(4)
     with pytest.raises(am.ShapeError, match=r"cells is \(2, 2\); 3 integers are needed"):
         am.gallery.elasticity((2, 2))
+    with pytest.raises(am.InputError, match="a box has no coefficients of directions"):
+        am.gallery.poisson((4, 4), stencil="box", epsilon=(1, 2))
+    with pytest.raises(am.OptionError, match="stencil 'cross' is not one of star, box"):
+        am.gallery.poisson((4, 4), stencil="cross")
+    for call in (
+        lambda: am.gallery.poisson((4, 4), epsilon=(1, math.nan)),
+        lambda: am.gallery.convection_diffusion((4,), (math.inf,)),
+        lambda: am.gallery.convection_diffusion((4,), (1,), math.nan),
+        lambda: am.gallery.rotated_anisotropy((4, 4), epsilon=math.nan),
+    ):
+        with pytest.raises(am.InputError, match="a finite number is needed"):
+            call()
+    with pytest.raises(am.DtypeError, match="dtype .int64. is none of float32"):
+        am.gallery.poisson((4,), dtype=np.int64)
     with pytest.raises(am.OutOfMemoryError, match="local indices do not fit in 32 bits"):
         am.gallery.elasticity((10**6,) * 3)
 

@@ -155,5 +155,7 @@ def test_wrong_shapes():
         am.gallery.laplace_q2((10**6,) * 3)
     with pytest.raises(am.ShapeError, match="at least 1"):
         am.gallery.laplace_q2((2, 2, 2), processes=(1, 0, 1))
+    with pytest.raises(am.InputError, match=r"nodes is \(2, 1, 1\), which has no effect without processes"):
+        am.gallery.laplace_q2((2, 2, 2), nodes=(2, 1, 1))
     with pytest.raises(am.ShapeError, match="2 boxes for 1 ranks"):
         am.gallery.laplace_q2((2, 2, 2), processes=(1, 1, 1), nodes=(2, 1, 1))

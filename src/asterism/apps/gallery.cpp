@@ -20,6 +20,10 @@ std::int64_t grid_points(std::vector<std::int64_t> const& shape) {
   return n;
 }
 
+void require_finite(double value, char const* what) {
+  ASTERISM_REQUIRE(std::isfinite(value), value, "{} is {}; a finite number is needed.", what, value);
+}
+
 }  // namespace
 
 Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, Dtype dtype, PoissonOptions const& options) {
@@ -28,6 +32,9 @@ Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& 
   auto eps = options.epsilon;
   if (eps.empty()) eps.assign(shape.size(), 1.0);
   ASTERISM_REQUIRE(eps.size() == shape.size(), shape, "poisson: {} coefficients for {} dimensions.", eps.size(), d);
+  ASTERISM_REQUIRE(!options.box || options.epsilon.empty(), value,
+                   "poisson: a box has no coefficients of directions. Take a star, or rotated_anisotropy.");
+  for (auto const e : eps) require_finite(e, "poisson: a coefficient");
   auto const layout = Layout::even(comm, n);
   std::array<std::int64_t, 3> size{1, 1, 1}, stride{0, 0, 0};
   for (int a = 0; a < d; ++a) size[std::size_t(3 - d + a)] = shape[std::size_t(a)];
@@ -116,6 +123,8 @@ Matrix diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const
 
 Matrix rotated_anisotropy(comm::Communicator const& comm, std::array<std::int64_t, 2> shape, double epsilon, double theta, Dtype dtype) {
   auto const n = grid_points({shape[0], shape[1]});
+  require_finite(epsilon, "rotated_anisotropy: epsilon");
+  require_finite(theta, "rotated_anisotropy: theta");
   double const c = std::cos(theta), s = std::sin(theta);
   double const xx = c * c + epsilon * s * s, xy = (1 - epsilon) * c * s, yy = epsilon * c * c + s * s;
   // products of the one-dimensional matrices of masses and of slopes; the mixed term of the two first derivatives
@@ -137,6 +146,8 @@ Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int
   int const d = int(shape.size());
   ASTERISM_REQUIRE(velocity.size() == shape.size(), shape, "convection_diffusion: {} velocity components for {} dimensions.",
                    velocity.size(), d);
+  require_finite(epsilon, "convection_diffusion: epsilon");
+  for (auto const w : velocity) require_finite(w, "convection_diffusion: a component of the velocity");
   auto const layout = Layout::even(comm, n);
   std::array<std::int64_t, 3> size{1, 1, 1};
   std::array<double, 3> w{0, 0, 0};
