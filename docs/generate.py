@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 SUBJECTS = {  # rooms of the package's own list of names, and modules
     "Solving": ["solvers.solve", "solvers.solver", "solvers.info", "solvers.advise", "solvers.least_squares"],
-    "Direct solves": ["solvers.factors"],
+    "Direct solves": ["solvers.factorized", "solvers.factors", "solvers.taken_factors"],
     "Matrices and vectors": ["la.matrix", "la.builder", "la.assembly", "la.operator", "la.vector", "la.scalar"],
     "Products and parts of matrices": ["la.products", "la.submatrix"],
     "Options": ["base.options"],
@@ -30,11 +30,15 @@ SUBJECTS = {  # rooms of the package's own list of names, and modules
     "Stencils": ["stencil"],
     "Reports": ["report", "report.trace"],
     "Communication": ["comm.forest", "comm.channels", "comm.report"],
-    "Queues and GPUs": ["device.queue", "device.kernel", "comm.queued_forest"],
+    "Queues and GPUs": ["device.queue", "device.kernel", "device.gpu", "comm.queued_forest"],
     "Models of time": ["models"],
     "In place of SciPy and PyAMG": ["scipy", "pyamg"],
 }
-RETURNED = {"Stencils": ["asterism.bricks.stencil_operator.StencilOperator"]}  # by functions, and not made by name
+RETURNED = {  # by functions, and not made by name
+    "Stencils": ["asterism.bricks.stencil_operator.StencilOperator"],
+    "Communication": ["asterism.comm.flight.Flight"],
+    "Queues and GPUs": ["asterism.comm.queued_forest.QueuedFlight"],
+}
 ALSO = {"fgmres": "gmres, fgmres", "amg": "amg (gamg)"}  # methods that share a list of options
 PREFIXES = """## Options of inner solvers
 

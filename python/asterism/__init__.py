@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .comm.queued_forest import QueuedForest as QueuedForest
     from .comm.report import CommReport as CommReport
     from .comm.report import comm_report as comm_report
+    from .device.gpu import gpu_state as gpu_state
     from .device.kernel import Kernel as Kernel
     from .device.queue import Event as Event
     from .device.queue import Queue as Queue
@@ -64,18 +65,17 @@ if TYPE_CHECKING:
     from .la.submatrix import Submatrix as Submatrix
     from .la.vector import Vector as Vector
     from .la.vector import dots as dots
-    from .la.vector import gpu_state as gpu_state
     from .report.trace import Trace as Trace
     from .solvers.advise import Advice as Advice
     from .solvers.advise import advise as advise
+    from .solvers.factorized import factorized as factorized
     from .solvers.factors import Factors as Factors
-    from .solvers.factors import TakenFactors as TakenFactors
-    from .solvers.factors import factorized as factorized
     from .solvers.info import SolveInfo as SolveInfo
     from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
     from .solvers.least_squares import least_squares as least_squares
     from .solvers.solve import solve as solve
     from .solvers.solver import Solver as Solver
+    from .solvers.taken_factors import TakenFactors as TakenFactors
     from .vtk import write_vtk as write_vtk
 
 # the same names as above, for the interpreter (tests/python/test_package.py compares)
@@ -85,6 +85,7 @@ _ROOMS = {
     "comm.forest": ("StarForest", "shared_zeros"),
     "comm.queued_forest": ("QueuedForest",),
     "comm.report": ("CommReport", "comm_report"),
+    "device.gpu": ("gpu_state",),
     "device.kernel": ("Kernel",),
     "device.queue": ("Event", "Queue"),
     "errors": (
@@ -111,14 +112,16 @@ _ROOMS = {
     "la.products": ("ProductPlan", "ptap", "rap"),
     "la.scalar": ("Scalar", "select"),
     "la.submatrix": ("Redistribution", "Submatrix"),
-    "la.vector": ("Vector", "dots", "gpu_state"),
+    "la.vector": ("Vector", "dots"),
     "report.trace": ("Trace",),
     "solvers.advise": ("Advice", "advise"),
-    "solvers.factors": ("Factors", "TakenFactors", "factorized"),
+    "solvers.factorized": ("factorized",),
+    "solvers.factors": ("Factors",),
     "solvers.info": ("SolveInfo",),
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
     "solvers.solve": ("solve",),
     "solvers.solver": ("Solver",),
+    "solvers.taken_factors": ("TakenFactors",),
     "vtk": ("write_vtk",),
 }
 _PLACE = {name: room for room, names in _ROOMS.items() for name in names}

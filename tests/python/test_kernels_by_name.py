@@ -108,6 +108,7 @@ def test_misuse_is_an_error(library):
         (lambda: kernel(q, 3, x, x, 0, 1.0), am.InputError, "argument 1 is given twice"),
         (lambda: kernel(q, -1, x, y, 0, 1.0), (am.InputError, ValueError), "n"),
         (lambda: kernel(q, 3, x, y, 0.5, 1.0), TypeError, "integer"),
+        (lambda: am.Kernel.named(3), TypeError, "name is a int; a str is needed"),
         (lambda: kernel(q, 3, x, np.zeros(3), 0, 1.0), TypeError, "Vector"),
         (lambda: am.Kernel("misused", arguments[:2], form), am.InputError, "with another signature already"),
         (lambda: am.Kernel("a", ["integer", "read float64"], form), am.InputError, "vectors first"),

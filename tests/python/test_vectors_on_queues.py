@@ -289,6 +289,22 @@ def test_wrong_operands_are_told():
         wide.multiply(wide, wide.copy())
     with pytest.raises(am.DtypeError, match=r"multiply: the vectors have dtypes float32 and float64\. copy_from"):
         y.multiply(single, x)
+    for pairs in ([(x, y), (wide, wide)], [(wide, wide), (x, y)]):
+        with pytest.raises(am.ShapeError, match="dots: pair 1 has . columns, and the first"):
+            am.dots(pairs)
+    with pytest.raises(am.DtypeError, match="an array of complex128 into a vector of float64"):
+        y.copy_from(1j * array)
+    for bad in (None, "2"):
+        with pytest.raises(am.DtypeError, match="is no number"):
+            y.fill(bad)
+    for call in (
+        lambda: am.Scalar(2).stored(3),
+        lambda: am.Queue().wait_for(3),
+        lambda: am.Queue().join(3),
+        lambda: am.Vector(A, 3),
+    ):
+        with pytest.raises(TypeError, match="a int where an"):
+            call()
     with pytest.raises(am.ShapeError, match="update_and_norm2"):
         x.update_and_norm2(1.0, y, other, other.copy())
     with pytest.raises(am.ShapeError, match="a scalar of 3 columns for vectors of 2"):

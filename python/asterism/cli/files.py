@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.files import check_apart, check_target, replacing
 from ..errors import InputError, UnsupportedError
-from ..la.io import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
+from ..la.file_formats import check_matrix_name, check_vector_name, format_of
+from ..la.io import read_vector, write_matrix, write_vector
 from ..la.matrix import Matrix
 from . import launch, problems
 from .output import print_json

@@ -11,7 +11,8 @@ import numpy as np
 
 from .. import _core, gallery
 from ..errors import AsterismError, FileError, InputError, ShapeError
-from ..la.io import format_of, read_matrix, read_vector
+from ..la.file_formats import format_of
+from ..la.io import read_matrix, read_vector
 from ..la.matrix import Matrix
 
 __all__ = [

@@ -18,7 +18,8 @@ from ..base.machine import WaitsForCores
 from ..base.options import use_argv, use_file
 from ..comm.report import comm_report
 from ..errors import AsterismError, ConvergenceError, InputError, OptionError, UnsupportedError
-from ..la.io import check_vector_name, write_vector
+from ..la.file_formats import check_vector_name
+from ..la.io import write_vector
 from ..la.operator import as_values
 from ..report.trace import Trace
 from ..solvers.input import check_checkpoint

@@ -108,7 +108,24 @@ class Kernel:
 
     @classmethod
     def named(cls, name: str) -> Kernel:
-        """Return the kernel of that name. An `InputError` names the nearest where there is none."""
+        """Return the kernel of a name.
+
+        Parameters
+        ----------
+        name : str
+            As it was registered.
+
+        Returns
+        -------
+        Kernel
+
+        Raises
+        ------
+        InputError
+            There is none of that name. The text names the nearest.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"Kernel.named: name is a {type(name).__name__}; a str is needed.")
         kernel = cls.__new__(cls)
         kernel._h = _core.named_kernel(name)
         return kernel
@@ -142,6 +159,17 @@ class Kernel:
         n : int
         *arguments : Vector, int or float
             As `arguments` says. The queue finds from them which tasks come before.
+
+        Raises
+        ------
+        InputError
+            There are more or fewer arguments, a vector has another dtype, or is given twice.
+        TypeError
+            An argument is of another type.
+
+        Notes
+        -----
+        Returns at once, but on an inline queue. Not collective: it works on this rank's parts.
         """
         wanted = self.arguments
         if len(arguments) != len(wanted):

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..base.indices import as_count
 from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..la.vector import Vector
 
-__all__ = ["Event", "GpuArray", "Queue", "handle_of"]
+__all__ = ["Event", "GpuArray", "Queue", "handle_of", "queue_of"]
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
@@ -30,7 +31,7 @@ def _finish() -> None:
 
 
 class Event:
-    """The point that a queue had come to; from `Queue.record`."""
+    """The point that a queue had come to, made by `Queue.record`."""
 
     def __init__(self, handle: _core.QueueEvent) -> None:
         self._h = handle
@@ -44,7 +45,7 @@ class Event:
         return bool(self._h.done)
 
     def wait(self) -> None:
-        """Wait for it."""
+        """Wait for it. Errors of the work before it are raised here, or by another wait, once."""
         self._h.wait()
 
 
@@ -76,7 +77,14 @@ class Queue:
         ``"cuda"``, ``"hip"``: a stream of this process's GPU, which a worker thread launches into; what has no form for it runs
         on the host with its data copied, which `asterism.gpu_state` counts.
     seed : int
-        Of the shuffle queue.
+        Of the shuffle queue: 0 or more. The same seed gives the same order.
+
+    Raises
+    ------
+    OptionError
+        ``kind`` is another word.
+    UnsupportedError
+        There is no GPU that can be used; the text says what is missing.
 
     Examples
     --------
@@ -91,7 +99,7 @@ class Queue:
     """
 
     def __init__(self, kind: str = "thread", *, seed: int = 1) -> None:
-        self._h = _core.Queue.make(kind, seed)
+        self._h = _core.Queue.make(kind, as_count(seed, "Queue: seed"))
         _queues.add(self)
 
     @classmethod
@@ -113,6 +121,17 @@ class Queue:
         stream : int or stream object
             A ``cudaStream_t`` as an integer, or an object with ``__cuda_stream__()``, ``.ptr`` (CuPy) or ``.cuda_stream`` (PyTorch).
             Its device must be current in this thread.
+
+        Returns
+        -------
+        Queue
+
+        Raises
+        ------
+        TypeError
+            ``stream`` is none of these.
+        UnsupportedError
+            There is no GPU that can be used, or this process uses another one.
         """
         number: Any = stream
         if hasattr(stream, "__cuda_stream__"):
@@ -140,7 +159,14 @@ class Queue:
         return f"<asterism.Queue {self.kind}>"
 
     def fork(self) -> Queue:
-        """Return another queue of this kind, after all that this one was given so far."""
+        """Return another queue of this kind, whose work comes after all that this one was given so far.
+
+        Returns
+        -------
+        Queue
+            With a worker thread, or a stream, of its own. That of an inline queue is inline, and so the same; that of a shuffle queue
+            shares its lot of tasks.
+        """
         return Queue._of(self._h.fork())
 
     def record(self) -> Event:
@@ -148,11 +174,33 @@ class Queue:
         return Event(self._h.record())
 
     def wait_for(self, event: Event) -> None:
-        """Let what is submitted from now on come after the event. The caller does not wait."""
+        """Let what is submitted from now on come after an event, of any queue.
+
+        Parameters
+        ----------
+        event : Event
+            From `record`.
+
+        Notes
+        -----
+        The caller does not wait, but on an inline queue, whose work is done at once.
+        """
+        if not isinstance(event, Event):
+            raise TypeError(f"wait_for: a {type(event).__name__} where an event of Queue.record is needed.")
         self._h.wait_for(event._h)
 
     def join(self, other: Queue) -> None:
-        """Let what is submitted from now on come after all that the other was given so far."""
+        """Let what is submitted from now on come after all that another queue was given so far.
+
+        Parameters
+        ----------
+        other : Queue
+
+        Notes
+        -----
+        ``self.wait_for(other.record())``.
+        """
+        queue_of(other, "join")
         self.wait_for(other.record())
 
     def wait(self) -> None:
@@ -186,6 +234,15 @@ class Queue:
         device : bool
             On a GPU's queue: the function is called as ``function(stream, *arrays)``, launches what it likes into that stream (an
             integer) and does not wait. The arrays have ``__cuda_array_interface__``: ``cupy.asarray(a)``, ``torch.as_tensor(a)``.
+
+        Raises
+        ------
+        InputError
+            A vector is given twice.
+        TypeError
+            One of them is no vector.
+        UnsupportedError
+            ``device`` is true, and the queue is on no GPU.
         """
         given = [(v, how) for how, vs in (("read", read), ("update", update), ("write", write)) for v in vs]
         for i, (v, how) in enumerate(given):
@@ -202,6 +259,13 @@ class Queue:
             self._h.submit_on_gpu(launch, [(v._h, how) for v, how in given])
             return
         self._h.submit(function, [(v._h, how, v._flat) for v, how in given])
+
+
+def queue_of(x: Any, what: str) -> _core.Queue:
+    """Return the core's queue of a `Queue`."""
+    if not isinstance(x, Queue):
+        raise TypeError(f"{what}: a {type(x).__name__} where an asterism.Queue is needed.")
+    return x._h
 
 
 def handle_of(x: Any, what: str) -> _core.QueueVector:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 import shutil
 import tempfile
@@ -19,15 +18,13 @@ from ..base.files import replacing
 from ..base.indices import as_count
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call
-from ..errors import FileError, FormatError, InputError, ShapeError, UnsupportedError
+from ..errors import FormatError, InputError, ShapeError
+from .file_formats import MATRIX_MARKET, PETSC, check_matrix_name, check_vector_name, format_with
 from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one
 from .matrix import Matrix
 from .operator import Operator, as_values
 
 __all__ = [
-    "check_matrix_name",
-    "check_vector_name",
-    "format_of",
     "load",
     "read_matrix",
     "read_vector",
@@ -35,76 +32,6 @@ __all__ = [
     "write_matrix",
     "write_vector",
 ]
-
-_HARWELL_BOEING = (
-    ".rb",
-    ".hb",
-    ".rua",
-    ".rsa",
-    ".rza",
-    ".rra",
-    ".cua",
-    ".csa",
-    ".cha",
-    ".pua",
-    ".psa",
-    ".pra",
-    ".iua",
-    ".isa",
-)
-_MATRIX_MARKET, _COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
-_PETSC = (".petsc", ".petscbin", ".bin", ".dat")
-
-
-def format_of(path: str | Path) -> str:
-    """Return the name of a file's format, by its first bytes and else its name.
-
-    ``matrix_market``, ``petsc``, ``archive`` (asterism's own), ``harwell_boeing``, ``npz``, ``npy``, ``matlab``, ``hdf5`` or ``tar``.
-    """
-    p = Path(path)
-    try:
-        with p.open("rb") as f:
-            head = f.read(16)
-    except OSError as error:
-        raise FileError(f"'{p}' cannot be opened: {error.strerror}.") from error
-    name = p.name.lower()
-    if name.endswith((".tar.gz", ".tgz", ".tar")):
-        return "tar"
-    if head.startswith(b"ASTERISM"):
-        return "archive"
-    if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return "hdf5"
-    if head.startswith(b"MATLAB"):
-        with p.open("rb") as f:  # MATLAB 7.3 files are HDF5 behind 512 bytes of text
-            f.seek(512)
-            return "hdf5" if f.read(8) == b"\x89HDF\r\n\x1a\n" else "matlab"
-    if head.startswith(b"PK"):
-        return "npz"
-    if head.startswith(b"\x93NUMPY"):
-        return "npy"
-    if head.lower().startswith(b"%%matrixmarket") or name.endswith((".mtx", ".mtx.gz", ".mm", ".mm.gz")):
-        return "matrix_market"
-    if name.removesuffix(".gz").endswith(_HARWELL_BOEING):
-        return "harwell_boeing"
-    if len(head) >= 8 and _core.is_petsc_binary(str(p)):
-        return "petsc"
-    raise FormatError(
-        f"'{p}' is of no format that is known: Matrix Market (.mtx, .mtx.gz), PETSc binary, Harwell-Boeing and Rutherford-Boeing "
-        "(.rua, .rb, ...), SciPy (.npz), MATLAB (.mat), HDF5, SuiteSparse (.tar.gz), asterism's own (.ast)."
-    )
-
-
-def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
-    """Return the format; raise if a name is given where nothing in the file has one."""
-    kind = format_of(path)
-    if name is not None and kind not in named:
-        one = kind not in ("archive", "matlab", "hdf5", "npz")
-        raise InputError(
-            f"name '{name}': '{path}' ({kind}) holds one thing without a name. Leave the name out."
-            if one
-            else f"name '{name}': vectors are not read by name from files of format {kind}. Those of {', '.join(named)} are."
-        )
-    return kind
 
 
 def _path_of(call: str, comm: _core.Communicator, path: str | Path, **given: Any) -> str:
@@ -144,6 +71,10 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     name : str, optional
         Which matrix, in files that hold several by name (MATLAB, HDF5, asterism's own).
 
+    Returns
+    -------
+    Matrix
+
     Raises
     ------
     FileError, FormatError
@@ -164,7 +95,7 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     c = as_communicator(comm)
     block_size = agreed(c, lambda: as_count(block_size, "read_matrix: block_size"))
     p = _path_of("read_matrix", c, path, block_size=block_size, name=name)
-    kind = agreed(c, lambda: _format_with(p, name, ("archive", "matlab", "hdf5")))
+    kind = agreed(c, lambda: format_with(p, name, ("archive", "matlab", "hdf5")))
     if kind == "archive":
         wanted = agreed(c, lambda: the_one(p, _core.archive_names(p)[0], name))
         A = Matrix(_core.read_archive_matrix(p, wanted, c))
@@ -202,8 +133,25 @@ def read_vector(
         asterism's own.
     A : Matrix, optional
         The vector is laid out as its rows; else rows are dealt evenly over ``comm``.
+    comm : None or mpi4py.MPI.Comm
+        Without A: whose ranks read together.
     name : str, optional
         Which vector, in asterism's own files.
+
+    Returns
+    -------
+    array, shape (my rows,) or (my rows, k)
+
+    Raises
+    ------
+    FileError, FormatError
+        On all ranks, with the place.
+    ShapeError
+        The file has not as many rows as A.
+
+    Notes
+    -----
+    Collective.
     """
     c = _own(A, "read_vector", Operator)._h.comm if A is not None else as_communicator(comm)
     p = _path_of("read_vector", c, path, name=name)
@@ -211,7 +159,7 @@ def read_vector(
     def layout(rows: int) -> _core.Layout:
         return A._h.rows if A is not None else _core.Layout.even(c, rows)
 
-    kind = agreed(c, lambda: _format_with(p, name, ("archive",)))
+    kind = agreed(c, lambda: format_with(p, name, ("archive",)))
     if kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
             return read_vector(agreed(c, lambda: extracted(p, folder, "_b")), A, comm)
@@ -278,14 +226,14 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     array = agreed(c, lambda: _vector_to_write(x, A))
     layout = A._h.rows if A is not None else _core.Layout(c, array.shape[0])
     agreed(c, lambda: check_vector_name(p, c.size))
-    if p.endswith(_PETSC):
+    if p.endswith(PETSC):
         _core.write_petsc_vector(p, layout, array)
     elif p.endswith(".ast"):
         _core.write_archive(p, layout.comm, {}, {"x": (layout, array)}, {})
     elif p.endswith(".npy"):
         with replacing(p, binary=True) as out:
             np.save(out, array)
-    elif p.endswith(_MATRIX_MARKET):
+    elif p.endswith(MATRIX_MARKET):
         _core.write_matrix_market_vector(p, layout, array)
     else:
         _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
@@ -299,29 +247,6 @@ def _vector_to_write(x: Any, A: Matrix | None) -> NDArray[Any]:
             f"write_vector: x has shape {array.shape}; ({rows},) or ({rows}, k), k at least 1, is needed here."
         )
     return array
-
-
-def check_vector_name(path: str | Path, ranks: int) -> None:
-    """Raise unless `write_vector` knows the ending, and so many ranks can write it."""
-    if not str(path).endswith((*_PETSC, ".ast", ".npy", *_MATRIX_MARKET, *_COMPRESSED)):
-        raise InputError(f"'{path}': a vector is written as .mtx, .mtx.gz, .petsc, .npy or .ast.")
-    if str(path).endswith(".npy"):
-        _alone(ranks, path)
-
-
-def check_matrix_name(path: str | Path, ranks: int) -> None:
-    """Raise unless `write_matrix` knows the ending, so many ranks can write it, and what it needs is installed."""
-    p = str(path)
-    if p.endswith((*_PETSC, ".ast", *_MATRIX_MARKET, *_COMPRESSED)):
-        return
-    needs = {".npz": "scipy", ".mat": "scipy", ".h5": "h5py", ".hdf5": "h5py"}.get(Path(p).suffix)
-    if needs is None:
-        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
-    _alone(ranks, p)
-    try:
-        importlib.import_module(needs)
-    except ImportError as error:
-        raise UnsupportedError(f"'{p}': writing {Path(p).suffix} needs {needs}: pip install {needs}") from error
 
 
 @one_call("write_matrix")
@@ -349,7 +274,7 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
     c = _own(A, "write_matrix")._h.comm
     p = _path_of("write_matrix", c, path)
     agreed(c, lambda: check_matrix_name(p, c.size))
-    if p.endswith(_PETSC):
+    if p.endswith(PETSC):
         _core.write_petsc_matrix(p, A._h)
     elif p.endswith(".ast"):
         _core.write_archive(p, A._h.comm, {"A": A._h}, {}, {})
@@ -367,7 +292,7 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
             scipy.io.savemat(out, {"A": wide}, do_compression=True)
     elif p.endswith((".h5", ".hdf5")):
         _write_hdf5(p, A)
-    elif p.endswith(_MATRIX_MARKET):
+    elif p.endswith(MATRIX_MARKET):
         _core.write_matrix_market(p, A._h)
     else:
         _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
@@ -466,6 +391,11 @@ def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
     comm : None or mpi4py.MPI.Comm
         Rows are dealt evenly to its ranks, vectors as a matrix of as many rows.
 
+    Returns
+    -------
+    dict
+        A Matrix, an array of my rows, (n) or (n, k), or a str by each name.
+
     Raises
     ------
     FileError, FormatError
@@ -484,11 +414,4 @@ def _same(mine: str, first: str) -> None:
     if mine != first:
         raise InputError(
             f"save: this rank gives {mine or 'nothing'}, rank 0 {first or 'nothing'}; all must give the same."
-        )
-
-
-def _alone(ranks: int, path: str | Path) -> None:
-    if ranks > 1:
-        raise UnsupportedError(
-            f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
         )

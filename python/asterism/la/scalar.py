@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..device.queue import Queue
-from ..errors import InputError, ShapeError
+from ..device.queue import Queue, queue_of
+from ..errors import DtypeError, InputError, ShapeError
 
 __all__ = ["Scalar", "handle_of_scalar", "select"]
 
@@ -20,6 +20,29 @@ class Scalar:
     Arithmetic with scalars and numbers, `sqrt`, ``abs``, `conj`, `real`, `minimum`, `maximum`, comparisons and `select` give new
     ones and launch nothing: they are evaluated where the operation that takes them starts. ``float()``, ``complex()``, ``bool()``
     and `values` wait. Comparisons give 1 or 0 (real parts; false with NaN).
+
+    Parameters
+    ----------
+    value : number, or array of numbers, shape (k,)
+        One number goes with vectors of any number of columns.
+
+    Raises
+    ------
+    ShapeError
+        The array has no entries, or two dimensions; or scalars of k and of other than k or 1 numbers meet.
+    DtypeError
+        ``value`` is no number.
+
+    Notes
+    -----
+    Numbers are complex128 on the way, whatever the vectors' dtype.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> x = am.Vector(am.gallery.poisson((4,)), fill=2.0)
+    >>> float((1 / x.norm()).sqrt())
+    0.5
     """
 
     __slots__ = ("_h",)
@@ -29,7 +52,10 @@ class Scalar:
         if isinstance(value, (int, float, complex)):
             self._h = _core.Scalar.number(value)
         else:
-            array = np.atleast_1d(np.asarray(value, dtype=np.complex128))
+            given = np.asarray(value)
+            if given.size and given.dtype.kind not in "biufc":
+                raise DtypeError(f"Scalar: {value!r:.40} is no number.")
+            array = np.atleast_1d(given.astype(np.complex128))
             if array.ndim > 1 or array.size == 0:
                 raise ShapeError(f"Scalar: an array of shape {np.shape(value)}; one number, or one for each column.")
             self._h = _core.Scalar.of(array.tolist())
@@ -51,7 +77,12 @@ class Scalar:
         return bool(self._h.known)
 
     def values(self) -> NDArray[np.complex128]:
-        """Wait, and return all, (width)."""
+        """Wait, and return all numbers.
+
+        Returns
+        -------
+        array of complex128, shape (width,)
+        """
         if self.known:
             return np.asarray(self._h.values(), dtype=np.complex128)
         read = self._h.values()
@@ -59,8 +90,23 @@ class Scalar:
         return np.asarray(read, dtype=np.complex128)
 
     def stored(self, queue: Queue) -> Scalar:
-        """Return it computed by the queue and held: for values that go from iteration to iteration, whose expressions would grow."""
-        return Scalar._of(self._h.stored(queue._h))
+        """Return it computed by a queue and held: for values that go from iteration to iteration, whose expressions would grow.
+
+        Parameters
+        ----------
+        queue : Queue
+            That of the vectors it comes from.
+
+        Returns
+        -------
+        Scalar
+            One that is known stays as it is.
+
+        Notes
+        -----
+        Does not wait. Cost: one launch.
+        """
+        return Scalar._of(self._h.stored(queue_of(queue, "stored")))
 
     def _one(self) -> complex:
         if self.width != 1:
@@ -155,11 +201,31 @@ class Scalar:
         return Scalar._of(self._h.mapped("any"))
 
     def minimum(self, other: Any) -> Scalar:
-        """Return the smaller real number."""
+        """Return the number whose real part is the smaller.
+
+        Parameters
+        ----------
+        other : Scalar, number or array of numbers
+
+        Returns
+        -------
+        Scalar
+            A NaN here stays; one in `other` does not count.
+        """
         return self._with("min", other)
 
     def maximum(self, other: Any) -> Scalar:
-        """Return the larger real number."""
+        """Return the number whose real part is the larger.
+
+        Parameters
+        ----------
+        other : Scalar, number or array of numbers
+
+        Returns
+        -------
+        Scalar
+            A NaN here stays; one in `other` does not count.
+        """
         return self._with("max", other)
 
 
@@ -169,5 +235,25 @@ def handle_of_scalar(a: Any) -> _core.Scalar:
 
 
 def select(mask: Any, a: Any, b: Any) -> Scalar:
-    """Return a where mask is not zero, else b, column by column; a NaN in the other one does no harm."""
+    """Return a where mask is not zero, else b, column by column; a NaN in the other one does no harm.
+
+    Parameters
+    ----------
+    mask, a, b : Scalar, number or array of numbers
+        Of one width; single numbers go with any.
+
+    Returns
+    -------
+    Scalar
+
+    Notes
+    -----
+    Nothing is launched, and nobody waits.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.select([1, 0], [2.0, 3.0], 5.0).values().real
+    array([2., 5.])
+    """
     return Scalar._of(_core.Scalar.select(handle_of_scalar(mask), handle_of_scalar(a), handle_of_scalar(b)))

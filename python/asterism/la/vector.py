@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.values import dtype_name, unmasked
 from ..comm.communicator import reported
-from ..device.queue import GpuArray, Queue, handle_of
-from ..errors import InputError, ShapeError
+from ..device.queue import GpuArray, Queue, handle_of, queue_of
+from ..errors import DtypeError, InputError, ShapeError
 from .operator import Operator, as_values
 from .scalar import Scalar, handle_of_scalar
 
-__all__ = ["Vector", "dots", "gpu_state"]
+__all__ = ["Vector", "dots"]
 
 _INLINE = Queue("inline")
 
@@ -31,6 +31,7 @@ class Vector:
     queue : Queue, optional
         Inline by default: operations are done when they return.
     columns : int
+        1 makes the shape (n), others (n, columns).
     fill : number, optional
         Uninitialised without.
     dtype : optional
@@ -70,6 +71,7 @@ class Vector:
         unified: bool = False,
     ) -> None:
         self.queue = _INLINE if queue is None else queue
+        queue_of(self.queue, "Vector: queue")
         name = dtype_name(A.dtype if dtype is None else dtype, "Vector")
         if isinstance(A, Operator) and not unified:
             self._h = _core.QueueVector.make_of_operator(A._h, name, columns, self.queue._h)
@@ -99,11 +101,20 @@ class Vector:
             with a GPU's queue also one on that GPU (``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba, JAX).
             It is kept alive. While a queue works on it use `numpy` to read it.
         queue : Queue, optional
+            Inline by default.
+
+        Returns
+        -------
+        Vector
 
         Raises
         ------
         InputError
-            If it cannot be used without a copy.
+            It cannot be used without a copy: it is not contiguous, of another dtype, read-only, or on another GPU.
+        ShapeError
+            It has not as many rows as are needed here, or more than two dimensions.
+        UnsupportedError
+            It is on a GPU, and the queue is not.
         """
         q = _INLINE if queue is None else queue
         owner, interface = array, getattr(array, "__cuda_array_interface__", None)
@@ -141,7 +152,17 @@ class Vector:
         return cls._of(h, q, usable.ndim == 1)
 
     def like(self, fill: float | complex | None = None) -> Vector:
-        """Return a new vector of the same layout, dtype, columns and queue."""
+        """Return a new vector of the same layout, dtype, columns and queue.
+
+        Parameters
+        ----------
+        fill : number, optional
+            Uninitialised without.
+
+        Returns
+        -------
+        Vector
+        """
         v = Vector._of(self._h.like(), self.queue, self._flat)
         if fill is not None:
             v.fill(fill)
@@ -175,6 +196,10 @@ class Vector:
         """Wait, and return my part as an array over the same memory.
 
         What is written to it is seen by what is submitted afterwards. After that ask again: the queue may be at work on it.
+
+        Returns
+        -------
+        array, shape (n,) or (n, k)
         """
         out: NDArray[Any] = self._h.array(self._flat)
         return out
@@ -206,21 +231,54 @@ class Vector:
         return view.__cuda_array_interface__
 
     def fill(self, a: Any) -> None:
-        """Set y = a."""
+        """Set y = a.
+
+        Parameters
+        ----------
+        a : number, Scalar, or array of a number for each column
+            Real, if the vector is.
+        """
         self._h.fill(handle_of_scalar(a))
 
     def copy_from(self, x: Any) -> None:
-        """Set y = x; x is a vector, or an array of y's shape, which is converted."""
+        """Set y = x.
+
+        Parameters
+        ----------
+        x : Vector, or array
+            Of y's shape. It is converted between precisions, and from real to complex. A vector may be on another queue.
+
+        Raises
+        ------
+        ShapeError
+            x has another shape.
+        DtypeError
+            x is complex, and y real; or x is a vector of float64, and y of complex64.
+
+        Notes
+        -----
+        Not collective. Waits for y if x is an array.
+        """
         if isinstance(x, Vector):
             self._h.copy_from(x._h)
             return
         array = unmasked(x, "copy_from: the array")
         if array.shape != self.shape:
             raise ShapeError(f"copy_from: an array of shape {array.shape} into a vector of {self.shape}.")
+        if not np.can_cast(array.dtype, self.dtype, "same_kind"):
+            raise DtypeError(
+                f"copy_from: an array of {array.dtype} into a vector of {self.dtype}. Give array.real, or another dtype."
+            )
         np.copyto(self.numpy(), array, casting="same_kind")
 
     def scale(self, a: Any) -> None:
-        """Set y = a y."""
+        """Set y = a y.
+
+        Parameters
+        ----------
+        a : number, Scalar, or array of a number for each column
+            Real, if the vector is.
+        """
         self._h.scale(handle_of_scalar(a))
 
     def axpy(self, a: Any, x: Vector) -> None:
@@ -229,26 +287,82 @@ class Vector:
         Parameters
         ----------
         a : number, Scalar, or array of a number for each column
+            Real, if the vector is.
         x : Vector
-            Of y's shape and dtype; another is a ShapeError or DtypeError.
+            Of y's shape and dtype. It may be y itself.
+
+        Raises
+        ------
+        ShapeError
+            x has another shape, or there are other than one or k numbers.
+        DtypeError
+            x has another dtype, or a is known not to be real and y is.
+        TypeError
+            x is no vector.
         """
         self._h.axpy(handle_of_scalar(a), handle_of(x, "axpy"))
 
     def aypx(self, b: Any, x: Vector) -> None:
-        """Set y = x + b y; arguments as for `axpy`."""
+        """Set y = x + b y.
+
+        Parameters
+        ----------
+        b, x
+            As a and x of `axpy`, with its errors.
+        """
         self._h.axpby(handle_of_scalar(1.0), handle_of(x, "aypx"), handle_of_scalar(b))
 
     def axpby(self, a: Any, x: Vector, b: Any) -> None:
-        """Set y = a x + b y; arguments as for `axpy`."""
+        """Set y = a x + b y.
+
+        Parameters
+        ----------
+        a, x, b
+            As a and x of `axpy`, with its errors.
+        """
         self._h.axpby(handle_of_scalar(a), handle_of(x, "axpby"), handle_of_scalar(b))
 
     def multiply(self, d: Vector, x: Vector) -> None:
-        """Set y = d x, entry by entry."""
+        """Set y = d x, entry by entry.
+
+        Parameters
+        ----------
+        d : Vector, shape (n,)
+            Of y's dtype; of one column, which multiplies each of x.
+        x : Vector
+            Of y's shape and dtype. It may be y itself.
+
+        Raises
+        ------
+        ShapeError, DtypeError, TypeError
+            As for `axpy`.
+        """
         self._h.multiply(handle_of(d, "multiply"), handle_of(x, "multiply"))
 
     @reported("product")
     def product(self, A: Operator, x: Vector) -> None:
-        """Set y = A x."""
+        """Set y = A x.
+
+        Parameters
+        ----------
+        A : Matrix or Operator, shape (n, m)
+            Of y's dtype; y is laid out as its rows.
+        x : Vector
+            Of y's dtype and columns, laid out as A's columns. Not y itself.
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            A vector has another layout, or another dtype.
+        InputError
+            x is y.
+        TypeError
+            A has another type, or x is no vector.
+
+        Notes
+        -----
+        Collective. Does not wait: reading y does. A product with columns of x that other ranks own needs a message from each of them.
+        """
         if not isinstance(A, Operator):
             raise TypeError(f"product: a {type(A).__name__} where an asterism.Matrix or Operator is needed.")
         _core.apply_queued(A._h, handle_of(x, "product"), self._h)
@@ -264,17 +378,69 @@ class Vector:
 
     @reported("update_and_norm2")
     def update_and_norm2(self, alpha: Any, p: Vector, q: Vector, r: Vector) -> Scalar:
-        """Add alpha p to x and -alpha q to r; return r^H r. One pass instead of three."""
+        """Add alpha p to this vector and -alpha q to r; return r^H r. One pass instead of three: a step of conjugate gradients.
+
+        Parameters
+        ----------
+        alpha : number, Scalar, or array of a number for each column
+            Real, if the vectors are.
+        p, q : Vector
+            Of this vector's shape and dtype.
+        r : Vector
+            The same. It is changed, and must be another vector than this one.
+
+        Returns
+        -------
+        Scalar
+            A number for each column, over all ranks.
+
+        Raises
+        ------
+        ShapeError, DtypeError, TypeError
+            As for `axpy`.
+
+        Notes
+        -----
+        Collective. Does not wait. Cost: 4 reads and 2 writes of n values a column, and one sum over the ranks.
+        """
         handles = (handle_of(v, "update_and_norm2") for v in (p, q, r))
         return Scalar._of(self._h.update_and_norm2(handle_of_scalar(alpha), *handles))
 
     @reported("dot")
     def dot(self, y: Vector) -> Scalar:
-        """Return x^H y over all ranks, a number for each column."""
+        """Return x^H y over all ranks, a number for each column.
+
+        Parameters
+        ----------
+        y : Vector
+            Of x's shape and dtype.
+
+        Returns
+        -------
+        Scalar
+
+        Raises
+        ------
+        ShapeError, DtypeError, TypeError
+            As for `axpy`.
+
+        Notes
+        -----
+        Collective. Does not wait. Cost: one pass over both, and one sum over the ranks; `dots` makes several products in one.
+        """
         return Scalar._of(self._h.dot(handle_of(y, "dot")))
 
     def norm(self) -> Scalar:
-        """Return the 2-norm over all ranks, of each column."""
+        """Return the 2-norm over all ranks, of each column.
+
+        Returns
+        -------
+        Scalar
+
+        Notes
+        -----
+        Collective. Does not wait. Squares that overflow or underflow do no harm, but with ``-reproducible``.
+        """
         return Scalar._of(self._h.norm())
 
 
@@ -297,24 +463,36 @@ def _gpu_array(interface: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**interface, "shape": shape, "stream": interface.get("stream")}
 
 
-def gpu_state() -> dict[str, Any]:
-    """Return what this process uses of its GPU.
+@reported("dots")
+def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
+    """Return x^H y of each pair.
+
+    Parameters
+    ----------
+    pairs : sequence of (Vector, Vector)
+        The two of a pair are of one shape and dtype, and all pairs of as many columns.
 
     Returns
     -------
-    dict
-        ``device`` (its name, empty where none is used), ``bytes_now`` and ``bytes_most`` of arrays there; ``without_form``: how
-        often each event ran on the host, with its data copied, because it has no form for the GPU; ``copies``: by event (copies
-        to the device, their bytes, copies to the host, their bytes) since the start; ``graphs``: how many were ``made`` and
-        ``replayed`` of the iterations of asynchronous solves, the ``kernels`` in those replayed, how many of these were
-        ``changed`` (had other arguments than the time before), and the kernels that were launched ``alone``; ``products``: for which
-        csr blocks our kernel and cuSPARSE were measured, and which was ``taken`` (``-mat_gpu_product``); ``stencils``: how many of their
-        kernels were ``loaded``, and why the last that was not is ``missing`` (empty: all are there).
+    list of Scalar
+        One for each pair, with a number for each column.
+
+    Raises
+    ------
+    ShapeError, DtypeError, TypeError
+        As for `Vector.axpy`; or the pairs differ in their columns.
+    CommError
+        The pairs are on different communicators.
+
+    Notes
+    -----
+    Collective. Does not wait. All pairs share one message.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> x = am.Vector(am.gallery.poisson((4,)), fill=1.0)
+    >>> [float(s) for s in am.dots([(x, x), (x, x)])]
+    [4.0, 4.0]
     """
-    return dict(_core.gpu_state())
-
-
-@reported("dots")
-def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
-    """Return x^H y of each pair; all in one message. Collective."""
     return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import AsterismError, ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix
+from ..solvers.factorized import factorized as factors_of
 from ..solvers.factors import Factors
-from ..solvers.factors import factorized as factors_of
 from ..solvers.solver import Solver
 from .iterative import one_of_four
 
@@ -162,6 +162,20 @@ def splu(
 
 def factorized(A: Any) -> Callable[..., NDArray[Any]]:
     """Return ``splu(A).solve``.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, ndarray, or Matrix on one process, shape (n, n)
+
+    Returns
+    -------
+    solve : callable(b, trans="N")
+        Solves for b of the shape (n,) or (n, k).
+
+    Raises
+    ------
+    RuntimeError
+        A is singular, exactly or to working precision.
 
     Examples
     --------

@@ -29,10 +29,12 @@ _HEAD = ("", "set-up s", "solve s", "memory", "iterations", "||b - A x||/||b||",
 
 
 class Advice:
-    """What `advise` found.
+    """What `advise` found; made by `advise`.
 
     Attributes
     ----------
+    what : str
+        The name of the system.
     look : Look
         What was seen of the matrix.
     trials : list of Trial
@@ -79,7 +81,12 @@ class Advice:
         return text
 
     def rows(self) -> list[list[str]]:
-        """Return the table: a head, and a row for each trial."""
+        """Return the table: a head, and a row for each trial.
+
+        Returns
+        -------
+        list of list of str
+        """
         out: list[list[str]] = [list(_HEAD)]
         for place, t in enumerate(self.trials, 1):
             memory = si_bytes(t.memory_bytes) if t.memory_bytes else "-"
@@ -89,7 +96,24 @@ class Advice:
         return out
 
     def save(self, path: str | Path) -> None:
-        """Write the options of the best, for ``asterism solve --options-file`` and ``ASTERISM_OPTIONS_FILE``; one process does it."""
+        """Write the options of the best, for ``asterism solve --options-file`` and ``ASTERISM_OPTIONS_FILE``.
+
+        Parameters
+        ----------
+        path : path-like
+            Written beside, then renamed.
+
+        Raises
+        ------
+        InputError
+            Nothing converged: there is no best.
+        FileError
+            The file cannot be written.
+
+        Notes
+        -----
+        Not collective: one process calls it.
+        """
         t, options = self.best, self.options
         assert t is not None
         seconds = f"set-up {t.setup_seconds:.3g} s, solve {t.solve_seconds:.3g} s"
@@ -108,7 +132,13 @@ class Advice:
             out.write("".join(f"# {line}\n" for line in said) + "".join(f"{line}\n" for line in lines))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return it for JSON.
+
+        Returns
+        -------
+        dict
+            Of numbers, texts, lists and dicts.
+        """
         return {
             "what": self.what,
             "look": self.look.as_dict(),

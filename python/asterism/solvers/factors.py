@@ -9,17 +9,15 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..comm.communicator import one_call
-from ..errors import AsterismError, DtypeError, InputError, OptionError, ShapeError, UnsupportedError
-from ..la.matrix import Matrix, as_operator
+from ..errors import AsterismError, InputError, ShapeError
 from .info import SolveInfo
 from .solver import Solver
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["Factors", "TakenFactors", "factorized"]
+__all__ = ["Explicit", "Factors"]
 
-_KINDS = ("lu", "cholesky")
 _COLUMNS = 64  # of a sparse b that are solved together
 
 
@@ -50,7 +48,7 @@ class Explicit(NamedTuple):
 
 
 class Factors:
-    """Sparse factors of a square matrix: what `factorized` returns.
+    """Sparse factors of a square matrix, made by `factorized`.
 
     Attributes
     ----------
@@ -226,6 +224,14 @@ class Factors:
         ------
         ConvergenceError
             If the backward error cannot be brought there.
+        ShapeError
+            b has another number of rows.
+        InputError
+            ``trans`` is another word, or b has NaN or infinite entries.
+
+        Notes
+        -----
+        Collective. Cost: a pass over L and one over U for each column, and as many for each step of the refinement, with a product with A.
 
         Examples
         --------
@@ -265,6 +271,27 @@ class Factors:
     def solve_transpose(self, b: Any, *, conjugate: bool = False) -> Any:
         """Solve A^T x = b, or A^H x = b: ``solve(b, trans="T")`` and ``"H"``.
 
+        Parameters
+        ----------
+        b : array, shape (n,) or (n, k), or sparse array, shape (n, k)
+            My rows.
+        conjugate : bool
+            Solve with A^H. For a real matrix the two are one.
+
+        Returns
+        -------
+        x : array of b's shape; csc_array for a sparse b
+            As of `solve`.
+
+        Raises
+        ------
+        ConvergenceError, ShapeError
+            As for `solve`.
+
+        Notes
+        -----
+        Collective. Cost: as of `solve`, from the same factors.
+
         Examples
         --------
         >>> import asterism as am, numpy as np
@@ -282,6 +309,17 @@ class Factors:
         A : Matrix, SciPy sparse matrix or array
             Of the same size and dtype. ``solver.reused`` says whether they were kept: not if rows must be matched anew.
 
+        Raises
+        ------
+        ShapeError
+            Size, dtype or the rows of each rank are others. Nothing is changed.
+        InputError
+            The matrix is singular. These factors solve nothing then until an update succeeds.
+
+        Notes
+        -----
+        Collective.
+
         Examples
         --------
         >>> import asterism as am, numpy as np, scipy.sparse as sp
@@ -294,188 +332,3 @@ class Factors:
         self._known = self._explicit = None
         self.solver.update(A)
         self._share_facts()
-
-
-class TakenFactors(Factors):
-    """Factors that another library made: what `factorized` returns for them.
-
-    As `Factors`, with solves by asterism's kernels. A itself is not known: answers are not refined, ``info`` is None, there is no
-    ``solver``, and no new values can be factored.
-    """
-
-    def __init__(self, given: Explicit, kind: str) -> None:
-        import scipy.sparse as sp
-
-        L: Any = given.L
-        n = int(L.shape[0])
-        dtype = np.promote_types(given.L.dtype, given.U.dtype)
-        by_columns = Matrix.from_scipy(sp.csr_array(sp.csc_array(L).T).astype(dtype, copy=False))
-        by_rows = Matrix.from_scipy(sp.csr_array(given.U).astype(dtype, copy=False))
-        self._taken = _core.TakenFactors(
-            by_columns._h, by_rows._h, given.perm_r.tolist(), given.perm_c.tolist(), given.R.tolist()
-        )
-        self._explicit = given
-        self._shape, self._dtype = (n, n), dtype
-        sign, log = self._taken.determinant()
-        self._known = {
-            "kind": kind,
-            "entries": self._taken.nnz,
-            "memory_bytes": self._taken.memory_bytes,
-            "ordering": "given",
-            "sign": sign,
-            "logabsdet": log,
-            "negative": 0,
-            "replaced": 0,
-            "zero": 0,
-        }
-
-    @property
-    def solver(self) -> Solver:  # type: ignore[override]
-        """Refused: there is none."""
-        raise UnsupportedError("these factors came from another library and have no solver: A is not known.")
-
-    @property
-    def _comm(self) -> _core.Communicator:
-        return _core.Communicator()
-
-    @property
-    def _rows(self) -> int:
-        return self._shape[0]
-
-    @property
-    def info(self) -> None:
-        """None: without A there is no backward error."""
-        return None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of the matrix."""
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the factors."""
-        return self._dtype
-
-    @property
-    def condition(self) -> float:
-        """An estimate of the condition number of ``diag(R) @ A`` in the 1-norm, by some solves and products with L and U."""
-        return float(self._taken.condition())
-
-    def _solved(self, b: Any, trans: str) -> NDArray[Any]:
-        values = np.asarray(b)
-        if values.ndim not in (1, 2) or values.shape[0] != self._rows:
-            raise ShapeError(f"solve: b has shape {values.shape}; ({self._rows},) or ({self._rows}, k) is needed.")
-        if not np.can_cast(values.dtype, self._dtype, "same_kind"):
-            raise DtypeError(
-                f"solve: b is {values.dtype}, and the factors are {self._dtype}. Solve with b.real and b.imag."
-            )
-        x = np.array(values, self._dtype, order="C")
-        if not np.isfinite(x).all():
-            raise InputError("solve: b has entries that are NaN or infinite.")
-        self._taken.solve("C" if trans == "H" else trans, 1 if x.ndim == 1 else x.shape[1], x)
-        return x
-
-    def update(self, A: Any) -> None:
-        """Refused: what made these factors must make new ones."""
-        raise UnsupportedError(
-            "update: these factors came from another library. Make new ones there, or use am.factorized(A)."
-        )
-
-
-def _given_factors(A: Any) -> tuple[Explicit, str] | None:
-    """Return what A holds, if it is another library's factors, and their kind."""
-    lower, order = getattr(A, "L", None), getattr(A, "P", None)
-    if callable(lower) and callable(order):  # CHOLMOD's, by scikit-sparse: L L^H = A[p][:, p]
-        import scipy.sparse as sp
-
-        L: Any = sp.csc_array(lower())
-        p = np.asarray(order())
-        place = np.empty(p.size, np.int32)
-        place[p] = np.arange(p.size, dtype=np.int32)
-        ones = np.ones(p.size)
-        return Explicit(L, sp.csc_array(L.conj().T), place, place, ones, ones), "cholesky"
-    if not all(hasattr(type(A), name) for name in ("L", "U", "perm_r", "perm_c", "solve")):
-        return None
-    scales = getattr(A, "R", None)
-    ones = np.ones(A.shape[0])
-    R = ones if scales is None else np.asarray(scales, np.float64)
-    if type(A).__module__.startswith("scikits.umfpack"):  # Pr R^-1 A Pc = L U
-        R = 1 / R
-    return Explicit(A.L, A.U, np.asarray(A.perm_r, np.int32), np.asarray(A.perm_c, np.int32), R, ones), "lu"
-
-
-@one_call("factorized")
-def factorized(A: Any, kind: str = "lu", **more: Any) -> Factors:
-    """Factor a sparse square matrix, or take factors that another library made.
-
-    Parameters
-    ----------
-    A : Matrix, or what Matrix.from_scipy takes; or factors
-        Factors: what ``scipy.sparse.linalg.splu`` returns, or ``scikits.umfpack.splu``, or ``sksparse.cholmod.cholesky`` (0.4). Each process
-        has its own.
-    kind : {"lu", "cholesky"}
-        cholesky: of Hermitian A, L L^H or, where A turns out not to be positive definite, L D L^H. Half of the time and memory of lu.
-    **more
-        Arguments and options of `Solver`: ``null_space=``, ``pc_factor_mat_ordering_type="nd"``, ``pc_factor_pivot_threshold=0.5``.
-
-    Returns
-    -------
-    Factors
-        With ``solve`` and ``solve_transpose``; ``L``, ``U``, ``perm_r``, ``perm_c``, ``R`` and ``C``; ``condition``, ``determinant`` and
-        ``inertia``. Of given factors a TakenFactors: answers are not refined, since A is not known.
-
-    Raises
-    ------
-    InputError
-        A is singular: structurally, with its rank, or since a pivot is at rounding level. Or it is not Hermitian, for cholesky. Where
-        all pivots are larger, and A is singular to working precision all the same, `solve` says so. See ``condition``.
-    OutOfMemoryError
-        The factors would not fit. This is known before they are made.
-
-    Notes
-    -----
-    Collective. On several ranks all share the factors of large matrices, and the first one has those of small ones (``pc_factor_layout``).
-    L, U, the permutations and the scales are gathered on every rank when they are asked for.
-
-    Examples
-    --------
-    >>> import asterism as am, numpy as np
-    >>> A = am.gallery.poisson((20, 20))
-    >>> F = am.factorized(A, "cholesky")
-    >>> x = F.solve(np.ones(400))
-    >>> bool(F.info.backward_error <= 1e-15), F.inertia.positive
-    (True, 400)
-
-    The factors are those of the permuted and scaled matrix:
-
-    >>> import scipy.sparse as sp
-    >>> n = A.shape[0]
-    >>> B = sp.diags_array(F.R) @ A.to_scipy() @ sp.diags_array(F.C)
-    >>> LU = (F.L @ F.U)[F.perm_r][:, F.perm_c]
-    >>> bool(abs(LU - B).max() < 1e-14)
-    True
-
-    SciPy's factors, solved with by asterism:
-
-    >>> from scipy.sparse.linalg import splu
-    >>> taken = am.factorized(splu(A.to_scipy().tocsc()))
-    >>> bool(np.allclose(taken.solve(np.ones((400, 3))), x[:, None]))
-    True
-    """
-    given = _given_factors(A)
-    if given is not None:
-        if kind != "lu" or more:
-            names = ", ".join([*(["kind"] if kind != "lu" else []), *more])
-            raise InputError(f"factorized: {A!r} has factors already, so {names} would have no effect. Leave it out.")
-        return TakenFactors(*given)
-    if kind not in _KINDS:
-        raise InputError(f"factorized: kind is {kind!r}; one of {', '.join(_KINDS)}.")
-    operator = as_operator(A, "A")
-    if not isinstance(operator, Matrix):
-        raise UnsupportedError(f"factorized: A is {operator!r}; factors are made of the entries of a matrix.")
-    sparse = {"pc_lu_type": "sparse"} if kind == "lu" else {}
-    for name in ("ksp", "pc"):
-        if name in more:
-            raise OptionError(f"factorized: there is no argument {name}=, as it factors. am.Solver takes {name}=.")
-    return Factors(Solver(operator, ksp="preonly", pc=kind, **{**sparse, **more}))

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..base.display import html_table
 from ..base.events import events_table
 from ..base.options import add_options, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
-from ..errors import AsterismError, ConvergenceError, InputError, UnsupportedError
+from ..errors import ConvergenceError, InputError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator
 from ..la.vector import Vector
+from .description import Description
 from .info import SolveInfo, print_norm
 from .input import check_checkpoint, checked_columns, checked_rule, joined, parts_of, prepared
 
@@ -41,7 +41,7 @@ class _Call(NamedTuple):
     checkpoint_every: int = 0
 
 
-class Solver:
+class Solver(Description):
     """Solves A x = b for many right-hand sides with one set-up.
 
     Parameters
@@ -172,10 +172,6 @@ class Solver:
         settings = {name: str(self._options.get(name)) for name in own}
         return _unpickled, (self.A, self._P, self._M, self._said, self._null_space, settings, self._prefix, self.info)
 
-    @property
-    def _comm(self) -> _core.Communicator:
-        return self.A._comm
-
     @one_call("Solver")
     def _again(self, A: Operator) -> Solver:
         new = Solver.__new__(Solver)
@@ -190,30 +186,6 @@ class Solver:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Solver:
         return self._again(copy.deepcopy(self.A, memo))
-
-    def __repr__(self) -> str:
-        n, m = self.A.shape
-        ranks = self._comm.size
-        where = f", on {ranks} ranks" if ranks > 1 else ""
-        return f"<asterism.Solver {self._h.method} + {self._preconditioner()} for {n} x {m}, {self.A.dtype}{where}>"
-
-    def _preconditioner(self) -> str:
-        try:
-            return str(self._h.preconditioner)
-        except AsterismError:  # the last update failed
-            return "nothing: set-up failed"
-
-    def _repr_html_(self) -> str:
-        facts = {
-            "matrix": repr(self.A).strip("<>"),
-            "method": self._h.method,
-            "preconditioner": self._preconditioner(),
-            "set-up": f"{self._h.setup_seconds:.3g} s",
-            "last solve": "none yet" if self.info is None else self.info._summary(),
-        }
-        changed = [o for o in self.options_in_force() if o["origin"] != "default"]
-        rows = [(f"-{o['name']}", o["value"], o["origin"]) for o in changed]
-        return html_table("asterism.Solver", facts, ("option", "value", "from") if rows else (), rows)
 
     @one_call("Solver.update")
     def update(self, A: Any) -> None:
@@ -283,10 +255,11 @@ class Solver:
             Initial guess; zero by default. Not changed.
         rtol, atol, maxiter : optional
             Of this solve alone, instead of the solver's.
-        monitor : callable(iteration, residual norm)
+        monitor : callable(iteration, residual norm), optional
+            Called on all ranks, from step 0 on; of several columns with a list of k norms.
         raise_on_failure : bool, optional
             Overrides ``-ksp_error_if_not_converged``.
-        checkpoint : path, optional
+        checkpoint, checkpoint_every : path and int, optional
             The iterate is kept there as ``x`` (`load`) every ``checkpoint_every`` iterations and at the end, also of a solve that is stopped or
             fails: ``x0=load(path, comm)["x"]`` goes on from it, on any number of ranks. Of gmres it is that of the last restart; where columns
             are solved one after the other, those that are not done are as they were at the start.
@@ -299,8 +272,15 @@ class Solver:
         ------
         ConvergenceError
             Carries ``x`` and ``info``.
+        ShapeError, DtypeError, InputError
+            b or x0 does not fit A, or has NaN or infinite entries.
         OptionError
             For a keyword that `Solver` takes, or nobody.
+
+        Notes
+        -----
+        Collective. `info` tells of this solve. Most methods read the matrix once in an iteration for all columns; ``info.notes`` says where
+        columns are solved one after the other.
         """
         refuse_keywords(unknown, Solver.solve, Solver)
         rule = checked_rule(rtol, atol, maxiter)
@@ -453,32 +433,6 @@ class Solver:
 
     def _keep(self, path: str | Path, x: NDArray[Any]) -> None:
         _core.write_archive(str(path), self._comm, {}, {"x": (self.A._h.rows, x)}, {})
-
-    def explain(self) -> str:
-        """Every option in force and where its value came from, as a table."""
-        seen = {n: (f"-{n}", v, o) for n, v, o, _ in self._h.explain()}
-        w0, w1 = (max(len(r[i]) for r in seen.values()) for i in (0, 1))
-        return "\n".join(f"{n:<{w0}}  {v:<{w1}}  {o}" for n, v, o in seen.values())
-
-    def options_in_force(self) -> list[dict[str, str]]:
-        """Return the same as a list of name, value, origin, help."""
-        return [dict(zip(("name", "value", "origin", "help"), e, strict=True)) for e in self._h.explain()]
-
-    @property
-    def factors(self) -> dict[str, Any] | None:
-        """What is known of the factors of ``pc="lu"`` or ``"cholesky"``; None of other preconditioners. Collective.
-
-        ``kind`` (lu, cholesky or ldl), ``solver_type`` (asterism, or another library with its version), ``entries``, ``memory_bytes``,
-        ``ordering``, ``matched``, ``delayed`` and ``replaced`` pivots, blocks of ``two_by_two``, ``negative`` eigenvalues (of cholesky and
-        ldl), ``growth`` (NaN of another library), an estimate of the ``condition`` number after scaling, and the determinant as ``sign`` (of
-        modulus 1) and ``logabsdet``.
-        """
-        found: dict[str, Any] | None = self._h.factor_facts()
-        return found
-
-    def view(self) -> str:
-        """Matrix, method, preconditioner with its levels, and what was found."""
-        return str(self._h.view())
 
 
 def _unpickled(

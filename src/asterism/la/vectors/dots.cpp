@@ -23,6 +23,19 @@ using kernel::Sum;
 namespace {
 using Pairs = std::span<std::pair<Vector const*, Vector const*> const>;
 
+/// Their sums travel in one message.
+void require_one_message(Pairs pairs) {
+  auto const& first = *pairs[0].first;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto const& x = *pairs[i].first;
+    require_same(x, *pairs[i].second, "dot");
+    ASTERISM_REQUIRE(x.columns() == first.columns(), shape,
+                     "dots: pair {} has {} columns, and the first {}. Give pairs of as many columns.", i, x.columns(), first.columns());
+    ASTERISM_REQUIRE(x.comm() == first.comm() || (x.comm().size() == 1 && first.comm().size() == 1), comm,
+                     "dots: the vectors of pair {} are on another communicator than the first.", i);
+  }
+}
+
 /// Sums that do not depend on any order.
 comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
   auto const& first = *pairs[0].first;
@@ -31,7 +44,6 @@ comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
   auto const words = reduction.partial().bytes() / pairs.size();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto const &x = *pairs[i].first, &y = *pairs[i].second;
-    require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       submit(x.queue(), kernel::reproducible_dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
@@ -45,6 +57,7 @@ comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
 
 DotsInFlight begin_dots(Pairs pairs) {
   static Event const e("VecDot");
+  require_one_message(pairs);
   auto const& first = *pairs[0].first;
   VectorScope const scope(e, first, 2 * double(pairs.size()), 2 * double(pairs.size()));
   auto const k = first.columns();
@@ -58,7 +71,6 @@ DotsInFlight begin_dots(Pairs pairs) {
   out.sums_.emplace(first.comm(), first.queue(), k * out.pairs_);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto const &x = *pairs[i].first, &y = *pairs[i].second;
-    require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       submit(x.queue(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(out.sums_->partial()),
