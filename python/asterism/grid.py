@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .base.files import replacing
 from .base.indices import as_count, as_flags, as_shape
 from .base.values import dtype_name
 from .comm.communicator import as_communicator, one_call, reported
-from .comm.forest import Flight, StarForest, shared_zeros
-from .errors import InputError, OptionError, ShapeError, UnsupportedError
+from .comm.flight import Flight
+from .comm.forest import StarForest, shared_zeros
+from .errors import DtypeError, InputError, OptionError, ShapeError, UnsupportedError
 from .la.operator import Operator
 
 __all__ = ["Grid"]
@@ -130,16 +132,44 @@ class Grid:
         return tuple(s.stop - s.start for s in self.owned)
 
     def local(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
-        """Return a local array of zeros, with k unknowns a point if given; neighbours on this machine can read it in place."""
+        """Return a local array of zeros.
+
+        Parameters
+        ----------
+        dtype : NumPy dtype
+        k : int, optional
+            Unknowns of a point, as another last axis.
+
+        Returns
+        -------
+        array, shape ``local_shape`` or ``(*local_shape, k)``
+            On several ranks of `shared_zeros`: neighbours on this machine read it in place.
+        """
         shape = self.local_shape if k is None else (*self.local_shape, k)
         return shared_zeros(shape, dtype) if self._comm.size > 1 else np.zeros(shape, dtype)
 
     def globals(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
-        """Return this rank's part of a global array of zeros."""
+        """Return this rank's part of a global array of zeros.
+
+        Parameters
+        ----------
+        dtype : NumPy dtype
+        k : int, optional
+            Unknowns of a point, as another last axis.
+
+        Returns
+        -------
+        array, shape ``global_shape`` or ``(*global_shape, k)``
+        """
         return np.zeros(self.global_shape if k is None else (*self.global_shape, k), dtype)
 
     def numbers(self) -> NDArray[np.int64]:
-        """Return for each point of a local array its row in global vectors and in matrices on the grid."""
+        """Return for each point of a local array its row in global vectors and in matrices on the grid.
+
+        Returns
+        -------
+        array of int64, shape ``local_shape``
+        """
         return np.asarray(self._h.numbers(), dtype=np.int64).reshape(self.local_shape)
 
     def coordinates(self) -> NDArray[np.float64]:
@@ -167,30 +197,109 @@ class Grid:
 
     @reported("Grid.exchange_begin")
     def exchange_begin(self, local: NDArray[Any]) -> Flight:
-        """Begin `exchange`; own points may be read until ``end()``, no point may be written."""
+        """Begin `exchange`, and return while the ghost points travel.
+
+        Parameters
+        ----------
+        local : array
+            As for `exchange`. Until ``end()`` own points may be read, and no point may be written.
+
+        Returns
+        -------
+        Flight
+            Its ``end()`` waits for the ghost points.
+
+        Notes
+        -----
+        Collective, as is ``end()``.
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> g = am.grid.Grid((6, 4), periodic=True)
+        >>> u = g.local()
+        >>> u[g.interior] = 1.0
+        >>> flight = g.exchange_begin(u)
+        >>> inner = u[2:-2, 2:-2].sum()         # points that need no ghost points
+        >>> flight.end()
+        """
         flat = self._flat(local, "local", self.local_shape)
         return self._ghosts.bcast_begin(flat, flat)
 
     @reported("Grid.exchange")
     def exchange(self, local: NDArray[Any]) -> None:
-        """Fill the ghost points from their owners, in place."""
+        """Fill the ghost points from their owners, in place.
+
+        Parameters
+        ----------
+        local : array, shape ``local_shape`` or ``(*local_shape, k)``
+            C-contiguous, of any NumPy dtype without objects. Own points are not changed.
+
+        Raises
+        ------
+        ShapeError
+            It has another shape, or is not C-contiguous.
+
+        Notes
+        -----
+        Collective. Cost: a message to and from each neighbouring rank; none where ranks share memory.
+        """
         flat = self._flat(local, "local", self.local_shape)
         self._ghosts.bcast(flat, flat)
 
     @reported("Grid.to_local")
     def to_local(self, values: NDArray[Any], local: NDArray[Any]) -> None:
-        """Fill a local array, ghost points included, from a global one."""
+        """Fill a local array, ghost points included, from a global one.
+
+        Parameters
+        ----------
+        values : array, shape ``global_shape`` or ``(*global_shape, k)``
+        local : array, shape ``local_shape`` or ``(*local_shape, k)``
+            Of the same dtype. Both are C-contiguous.
+
+        Raises
+        ------
+        ShapeError
+            An array has another shape or dtype, or is not C-contiguous.
+
+        Notes
+        -----
+        Collective. Cost: that of `exchange`, and a copy of the own points.
+        """
         self._to_local.bcast(*self._global_and_local(values, local))
 
     def to_global(self, local: NDArray[Any], values: NDArray[Any], op: str = "replace") -> None:
         """Put own points into a global array (replace), or add what all ranks have at a point, ghost points too (sum).
 
-        With any other op than replace, ``values`` are combined with what comes, and the call is collective.
+        Parameters
+        ----------
+        local : array, shape ``local_shape`` or ``(*local_shape, k)``
+        values : array, shape ``global_shape`` or ``(*global_shape, k)``
+            Is changed. Both are C-contiguous, and of one dtype; "replace" converts between precisions.
+        op : str
+            "replace", or a reduction of `StarForest.reduce`, such as "sum": ``values`` are combined with what comes.
+
+        Raises
+        ------
+        ShapeError
+            An array has another shape, or is not C-contiguous; or the dtypes differ.
+        DtypeError
+            "replace" would lose an imaginary part or a fraction.
+        OptionError
+            ``op`` is another word.
+
+        Notes
+        -----
+        "replace" is a copy, and not collective. All else is, and costs a message to and from each neighbouring rank.
         """
         if op == "replace":
             flat, out = self._global_and_local(values, local)
             if flat.shape[1:] != out.shape[1:]:
                 raise ShapeError(f"Grid.to_global: local has shape {local.shape}, values {values.shape}.")
+            if not np.can_cast(local.dtype, values.dtype, "same_kind"):
+                raise DtypeError(
+                    f"Grid.to_global: local has dtype {local.dtype}, values {values.dtype}. Make values of {local.dtype}."
+                )
             values[...] = local[self.interior]
         else:
             self._combine(local, values, op)
@@ -271,7 +380,24 @@ class Grid:
         return owner
 
     def picture(self, path: str | Path) -> None:
-        """Write an image of who owns what (rank 0 writes; a grid of 3 dimensions is cut through its middle)."""
+        """Write an image of who owns what; a grid of 3 dimensions is cut through its middle.
+
+        Parameters
+        ----------
+        path : path-like
+            Its ending says the format, ``.png`` or another one of Matplotlib's. Written beside, then renamed.
+
+        Raises
+        ------
+        UnsupportedError
+            Matplotlib is missing.
+        FileError
+            The file cannot be written.
+
+        Notes
+        -----
+        Not collective: rank 0 writes, the others do nothing. Cost: memory of the order of the whole grid there.
+        """
         if self._comm.rank != 0:
             return
         try:
@@ -290,5 +416,8 @@ class Grid:
             title=f"owners of {' x '.join(map(str, self.shape))} points", xlabel="last index", ylabel="index before"
         )
         figure.colorbar(image, label="rank")
-        figure.savefig(path, dpi=120)
-        plt.close(figure)
+        try:
+            with replacing(path, binary=True) as out:
+                figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
+        finally:
+            plt.close(figure)

@@ -39,7 +39,15 @@ _ACCELERATORS = ("cg", "gmres", "fgmres", "bicgstab", "cgs", "cr", "minres")
 
 
 class MultilevelSolver:
-    """A multigrid hierarchy that solves, alone or under a Krylov method; from `smoothed_aggregation_solver`."""
+    """A multigrid hierarchy that solves, alone or under a Krylov method; made by `pyamg.smoothed_aggregation_solver`.
+
+    Attributes
+    ----------
+    A : Matrix
+        Of the finest level.
+    levels : list of dict
+        ``rows`` and ``entries`` of each level, the finest first.
+    """
 
     def __init__(self, A: Matrix, options: dict[str, Any]) -> None:
         self.A = A
@@ -124,6 +132,15 @@ class MultilevelSolver:
         -------
         x : array of b's shape, or (x, info)
             info is 0 if the tolerance was reached, else the number of iterations. Without ``return_info`` a warning says that it was not.
+
+        Raises
+        ------
+        UnsupportedError
+            ``accel`` or ``cycle`` is another word.
+        ShapeError
+            b or x0 has another shape.
+        InputError
+            b or x0 is wider than the matrix.
         """
         if accel is not None and accel not in _ACCELERATORS:
             raise UnsupportedError(f"accel={accel!r} is not offered; one of {', '.join(_ACCELERATORS)}.")
@@ -167,7 +184,23 @@ class MultilevelSolver:
         return (out, 0 if r.converged else max(r.iterations, 1)) if return_info else out
 
     def aspreconditioner(self, cycle: str = "V") -> Any:
-        """Return one cycle as SciPy's LinearOperator, for M of its solvers."""
+        """Return one cycle as SciPy's LinearOperator, for M of its solvers.
+
+        Parameters
+        ----------
+        cycle : {"V", "W"}
+            Each kind is set up once.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator, shape (n, n)
+            With ``matvec`` and ``rmatvec``.
+
+        Raises
+        ------
+        UnsupportedError
+            ``cycle`` is another word.
+        """
         import scipy.sparse.linalg as linalg
 
         M = self._cycle(cycle)
@@ -224,6 +257,19 @@ def smoothed_aggregation_solver(
     diagonal_dominance, keep : False
     coarse_solver : str
         A direct one; which, is this library's choice.
+
+    Returns
+    -------
+    MultilevelSolver
+
+    Raises
+    ------
+    UnsupportedError
+        A choice that is not offered; the text says what is.
+
+    Notes
+    -----
+    On one process. Source: Vanek, Mandel and Brezina (1996).
 
     Examples
     --------

@@ -112,6 +112,7 @@ def test_misuse_is_an_error():
         (lambda: alone.put(0, b"x"), "rank 0 with label 0 is not one that I said"),
         (lambda: alone.wait(), "nobody sends to rank 0"),
         (lambda: alone.returned(0), "there is no ticket 0"),
+        (lambda: alone.release(b"x"), "message is a bytes; a message of poll or wait is needed"),
         (lambda: am.Channels(None, [(3, 8)]), "there is no rank 3"),
         (lambda: am.Channels(None, [(0, 8)]), "cannot send to itself"),
         (lambda: am.Channels(None, [(0, 8, -1)]), "label is -1"),

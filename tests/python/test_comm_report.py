@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import asterism as am
+
 TOLD = """
 import json
 ring = [((rank + 1) % size, i) for i in range(4)]
@@ -95,6 +97,11 @@ def test_the_report_counts_every_message(on_ranks, tmp_path, ranks):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_checks_find_wrong_use(on_ranks, ranks):
     assert on_ranks(ranks, CHECKED, ASTERISM_OPTIONS="-sf_debug").count("done") == ranks
+
+
+def test_a_picture_that_cannot_be_written():
+    with pytest.raises(am.FileError, match="cannot be written"):
+        am.comm_report().picture("/nowhere/at/all.png")
 
 
 def test_what_was_never_ended_is_told_by_name():

@@ -1,6 +1,9 @@
 """The pages: their Python runs, their commands print what they show, and what they name is there."""
 
+import dataclasses
+import inspect
 import json
+import operator
 import re
 import subprocess
 import sys
@@ -268,6 +271,66 @@ print(tried)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 80
+
+
+def sections(docstring):
+    """The text of each section of a NumPy docstring; that of the first is under ""."""
+    parts = re.split(r"^([A-Z][a-z]+)\n---+\n", inspect.cleandoc(docstring), flags=re.M)
+    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
+
+
+def names_in(section):
+    heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"[\w*]", line)]
+    return {name.strip(" *") for head in heads for name in head.split(",")}
+
+
+def arguments(call):
+    """But for keywords that are taken to say that there are none."""
+    given = inspect.signature(call).parameters.values()
+    return {p.name for p in given if p.name not in ("self", "cls") and (p.name, p.kind) != ("unknown", p.VAR_KEYWORD)}
+
+
+def with_methods(name, value):
+    yield name, value
+    for base in getattr(value, "__mro__", ()):
+        for method, f in vars(base).items() if base.__module__.startswith("asterism") else ():
+            f = getattr(f, "__func__", f)  # of class methods
+            if inspect.isfunction(f) and (not method.startswith("_") or method == "__call__"):
+                yield f"{name}.{method}", f
+
+
+def what_a_docstring_lacks(call):
+    """Arguments under Parameters, results under Returns, fields of dataclasses under Attributes; or who makes the object."""
+    import asterism as am
+
+    text = sections(call.__doc__ or "")
+    if dataclasses.is_dataclass(call):
+        missing = {f.name for f in dataclasses.fields(call)} - names_in(text.get("Attributes", ""))
+        return f"Attributes without {missing}" if missing else None
+    made_by = re.search(r"made by `(?:am\.)?([\w.]+)`", text[""].replace("\n", " "))
+    if inspect.isclass(call) and made_by:
+        return None if operator.attrgetter(made_by[1])(am) else made_by[1]
+    if inspect.isclass(call) and issubclass(call, Exception):
+        return None
+    needed, there = arguments(call), names_in(text.get("Parameters", ""))
+    if needed != there:
+        return f"Parameters {there}, not {needed}"
+    returned = inspect.unwrap(call).__annotations__.get("return", "None")
+    return "no Returns" if needed and returned != "None" and "Returns" not in text else None
+
+
+def test_docstrings_say_what_is_taken_and_returned(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import generate
+
+    import asterism as am
+
+    names = [n for s in generate.SUBJECTS if s != "Stencils" for n in generate.names_of(s)]
+    names += [n.removeprefix("asterism.") for found in generate.RETURNED.values() for n in found]
+    values = {n: operator.attrgetter(n)(am) for n in names}
+    calls = {n: f for name, v in values.items() if callable(v) for n, f in with_methods(name, v)}
+    lacking = {n: why for n, f in calls.items() if (why := what_a_docstring_lacks(f))}
+    assert len(calls) > 200 and not lacking, lacking
 
 
 def test_the_iterations_to_compare_with_are_those_measured():

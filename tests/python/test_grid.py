@@ -127,6 +127,10 @@ def test_misuse_is_an_error_with_the_shapes():
     g = am.grid.Grid((5, 6))
     with pytest.raises(am.errors.ShapeError, match=r"shape \(5, 6\) or \(5, 6, 'k'\) is needed, not shape \(6, 5\)"):
         g.exchange(np.zeros((6, 5)))
+    with pytest.raises(am.errors.DtypeError, match="local has dtype float64, values int32"):
+        g.to_global(np.full((5, 6), 0.5), np.zeros((5, 6), np.int32))
+    with pytest.raises(am.errors.FileError, match="cannot be written"):
+        g.picture("/nowhere/at/all.png")
     with pytest.raises(am.errors.OptionError, match="'cross' is not one of star, box"):
         am.grid.Grid(4, stencil="cross")
     with pytest.raises(am.errors.ShapeError, match="1, 2 or 3 dimensions, not 4"):

@@ -194,6 +194,15 @@ def test_bad_cycles_machines_and_scalings():
     ):
         with pytest.raises(am.AsterismError):
             models.Cycle(**wrong)
+    for make in (
+        lambda: models.Placement.of(0, 4),
+        lambda: models.Placement.of(-1, 4),
+        lambda: models.Placement.of(2, 1.5),
+        lambda: models.Placement((0, 1, 1), (1, 1, 1)),
+        lambda: models.Placement((1, 1, 1), (1, 1)),
+    ):
+        with pytest.raises(am.AsterismError, match="Placement"):
+            make()
     good = models.MACHINES["frontier"]
     for change in (
         dict(nic_bandwidth=0), dict(ranks_per_node=1.5), dict(staged=1), dict(kernel_latency=-1.0), dict(roofline={"x": 1}),

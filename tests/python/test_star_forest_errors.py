@@ -23,6 +23,9 @@ for text, call in [
     ("rank 1: index 12 is outside [0, 6)", lambda: am.StarForest.from_sizes(comm, 2, [12 if rank == 1 else 0])),
     ("all_to_all: n is -1", lambda: am.StarForest.all_to_all(comm, -1 if rank == 2 else 1)),
     ("all_gather: nroots is -3", lambda: am.StarForest.all_gather(comm, -3 if rank == 0 else 1)),
+    ("compose: other is a int; an asterism.StarForest is needed", lambda: plain.compose(3)),
+    ("compose_inverse: other is a str; an asterism.StarForest is needed", lambda: plain.compose_inverse("x" if rank == 1 else plain)),
+    ("concatenate: forest 1 is a int; an asterism.StarForest is needed", lambda: am.StarForest.concatenate([plain, 3 if rank == 0 else plain])),
     ("which no root has", lambda: am.StarForest.matching(comm, [rank], [rank + (1 if rank == 2 else 0)])),
 ]:
     texts = comm.allgather(message(call))
@@ -39,14 +42,20 @@ def test_misuse_is_an_error_with_the_values():
     root, leaf = np.zeros(2), np.zeros(2)
     with pytest.raises(am.errors.DtypeError, match="op min has no meaning for items of type complex128"):
         sf.reduce(leaf.astype(complex), root.astype(complex), "min")
+    with pytest.raises(am.InputError, match="op is 3.5; a name such as 'sum'"):
+        sf.reduce(leaf, root, 3.5)
     with pytest.raises(am.OptionError, match="op 'add' is not one of replace, sum"):
         sf.reduce(leaf, root, "add")
     with pytest.raises(am.errors.ShapeError, match=r"leafdata has shape \(1,\), but 2 rows are needed"):
         sf.bcast(root, leaf[:1].copy())
     with pytest.raises(am.errors.ShapeError, match="differ: .*float64.*float32"):
         sf.bcast(root, leaf.astype("f4"))
-    with pytest.raises(am.errors.CommError, match="C-contiguous"):
+    with pytest.raises(am.errors.CommError, match="C-contiguous NumPy array, not one of dtype float64 with strides"):
         sf.bcast(root, np.zeros(4)[::2])
+    with pytest.raises(am.errors.CommError, match="C-contiguous NumPy array, not list"):
+        sf.gather([1.0, 2.0])
+    with pytest.raises(TypeError, match="StarForest.on: a str where an asterism.Queue is needed"):
+        sf.on("thread")
     flight = sf.bcast_begin(root, leaf)
     flight.end()
     with pytest.raises(am.errors.CommError, match="twice"):

@@ -60,6 +60,7 @@ assert abs(B.to_scipy() - want[slice(*B.row_range)]).max() == 0 if B.local_shape
 x = np.random.default_rng(4).standard_normal((n, 2))
 mine = x[slice(*A.row_range)].copy()
 there = move.forward(mine)
+assert (move.forward(mine.tolist()) == there).all()
 assert (there == x[move.order]).all()
 assert (move.back(there) == mine).all()
 assert np.allclose(move.back(B @ there), A @ mine, atol=1e-13)
@@ -117,6 +118,7 @@ print("done", flush=True)
 
 def test_bad_wishes_are_errors_on_all_ranks(on_ranks):
     script = """
+import re
 S = sp.eye_array(6, format="csr")
 A = am.Matrix.from_scipy(S, comm, distribute=True)
 part = am.Submatrix(A)
@@ -128,9 +130,14 @@ for text, call in [
     ("rank 0: redistribution: 1 owners for 2 indices", lambda: am.Redistribution(A, [0] * (1 if rank == 0 else 2))),
     ("the matrix has other entries than before", lambda: part.update(am.Matrix.from_scipy(S + sp.eye_array(6, k=1), comm, distribute=True))),
     ("the matrix is float32 now, it was float64", lambda: part.update(A.astype("float32"))),
+    ("Submatrix: A is a csr_array; an asterism.Matrix is needed", lambda: am.Submatrix(S)),
+    ("Submatrix.update: A is a int; an asterism.Matrix is needed", lambda: part.update(7)),
+    ("Redistribution: A is a csr_array; an asterism.Matrix is needed", lambda: am.Redistribution(S, [0, 0])),
+    ("Redistribution.matrix: A is a csr_array; an asterism.Matrix is needed", lambda: am.Redistribution(A, [0, 0]).matrix(S)),
 ]:
     texts = comm.allgather(message(call))
-    assert len(set(texts)) == 1 and text in texts[0], texts
+    # the rank whose input it is may say it without its own number
+    assert len({re.sub("rank [0-9]: (?=Sub|Red)", "", t) for t in texts}) == 1 and text in texts[0], texts
 print("done", flush=True)
 """
     assert on_ranks(3, script).count("done") == 3

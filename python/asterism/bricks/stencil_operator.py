@@ -31,7 +31,7 @@ __all__ = ["StencilOperator", "make", "operator"]
 
 
 class StencilOperator(Operator):
-    """A linear stencil on a grid that is dealt to the ranks in boxes of bricks. `am.stencil.operator` makes it.
+    """A linear stencil on a grid that is dealt to the ranks in boxes of bricks; made by `am.stencil.operator`.
 
     Attributes
     ----------
@@ -84,7 +84,12 @@ class StencilOperator(Operator):
         return n, n
 
     def coordinates(self) -> NDArray[np.float64]:
-        """Return where my points are in the unit box, of the shape of my points and a last axis of the directions."""
+        """Return where my points are in the unit box.
+
+        Returns
+        -------
+        array of float64, shape ``(*local_grid_shape, dimensions)``
+        """
         at = np.meshgrid(*axes_of(self._how, [(s.start, s.stop) for s in self.owned]), indexing="ij")
         return np.stack(at, axis=-1)
 
@@ -124,11 +129,50 @@ class StencilOperator(Operator):
         return out
 
     def to_bricks(self, x: Any) -> NDArray[Any]:
-        """Return my points in the order of a `Vector` of this operator, with zeros in the padding."""
+        """Return my points in the order of a `Vector` of this operator.
+
+        Parameters
+        ----------
+        x : array, or Vector
+            Of the shape of my points, or flat; with another last axis for several columns. A vector of this operator is in that order.
+
+        Returns
+        -------
+        array, shape (entries,) or (entries, k)
+            Of x's dtype, integers as float64. Whole bricks: the padding is zero.
+
+        Raises
+        ------
+        ShapeError
+            x has another shape.
+
+        Notes
+        -----
+        Not collective. Cost: one pass over the points.
+        """
         return self._entries(x, "to_bricks")
 
     def from_bricks(self, entries: Any) -> NDArray[Any]:
-        """Return what a `Vector` of this operator, or its array, holds, of the shape of my points."""
+        """Return what a `Vector` of this operator holds, in lexicographic order.
+
+        Parameters
+        ----------
+        entries : Vector, or array, shape (entries,) or (entries, k)
+            As `to_bricks` returns them.
+
+        Returns
+        -------
+        array, shape ``local_grid_shape`` or ``(*local_grid_shape, k)``
+
+        Raises
+        ------
+        ShapeError
+            There are other than as many entries as a vector has.
+
+        Notes
+        -----
+        Not collective. Waits for the vector. Cost: one pass over the points.
+        """
         values = as_values(np.asarray(entries), "from_bricks")
         if values.ndim not in (1, 2) or values.shape[0] != self._h.rows.local_size:
             raise ShapeError(
@@ -137,7 +181,25 @@ class StencilOperator(Operator):
         return self._points(values, (*self.local_grid_shape, *values.shape[1:]))
 
     def make_vector(self, x: Any = None, queue: Any = None) -> Vector:
-        """Return a vector of my points, zero or with the values of an array."""
+        """Return a vector of my points.
+
+        Parameters
+        ----------
+        x : array, or Vector, optional
+            As for `to_bricks`; zero by default.
+        queue : Queue, optional
+            Inline by default.
+
+        Returns
+        -------
+        Vector
+            Of the operator's dtype.
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            x has another shape, or is wider than the operator's dtype.
+        """
         if x is None:
             return Vector(self, queue, fill=0.0)
         entries = self._operand(self._entries(x, "make_vector"), "make_vector")
@@ -195,7 +257,31 @@ class StencilOperator(Operator):
 
     @one_call("L.H @ x")
     def rmatvec(self, x: Any, conjugate: bool = True) -> NDArray[Any]:
-        """Return L^H x, or without conjugation L^T x. Collective."""
+        """Return L^H x, or without conjugation L^T x.
+
+        Parameters
+        ----------
+        x : array
+            Of the shape of my points, or flat; with another last axis for several columns.
+        conjugate : bool
+            Whether coefficients are conjugated. For a real operator the two are one.
+
+        Returns
+        -------
+        array of x's shape
+            Of the operator's dtype.
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            x has another shape, or is wider than the operator's dtype.
+        UnsupportedError
+            x is a `Vector`; or the transposed stencil reaches over more than a brick.
+
+        Notes
+        -----
+        Collective. Cost: as of ``L @ x``. The first call compiles the transposed stencil, if that is another one.
+        """
         return self._product(
             lambda v, y: self._h.apply_transpose(v, y, conjugate), x, "L.H @ x" if conjugate else "L.T @ x"
         )

@@ -51,6 +51,14 @@ class Channels:
     transport : {"auto", "p2p", "shm"}, optional
         As for `StarForest`: shared memory between ranks of one machine, else MPI.
 
+    Raises
+    ------
+    InputError
+        A channel leads to this rank itself or to one that is not there, has no size, or is listed twice; or the ranks give different
+        transports.
+    OptionError
+        ``transport`` is another word.
+
     Notes
     -----
     Making it is collective. Messages of one channel arrive in their order. Before the object goes away, everything that was
@@ -100,6 +108,17 @@ class Channels:
             Its memory, at most as many bytes as the channel's.
         label : int
             Of the channel.
+
+        Raises
+        ------
+        InputError
+            There is no such channel from this rank.
+        ShapeError
+            The message is longer than the channel's largest.
+
+        Notes
+        -----
+        A receiver that falls behind costs memory of this rank.
         """
         self._h.put(as_count(rank, "put: rank"), bytes(memoryview(data)), as_count(label, "put: label"))
 
@@ -116,6 +135,17 @@ class Channels:
         Returns
         -------
         ticket : int
+            For `returned`.
+
+        Raises
+        ------
+        InputError, ShapeError
+            As for `put`; or the array is not contiguous.
+
+        Notes
+        -----
+        Never waits. Within a machine an array of up to 24 bytes is copied all the same; so is one that is not of `shared_zeros`, if it has
+        less than 4 KiB or its neighbour may not read it.
         """
         view = _bytes_of(array, "lend: array")
         ticket: int = self._h.lend(as_count(rank, "lend: rank"), view, as_count(label, "lend: label"))
@@ -125,7 +155,23 @@ class Channels:
         return ticket
 
     def returned(self, ticket: int) -> bool:
-        """Tell whether the receiver has released what was lent."""
+        """Tell whether the receiver has released what was lent.
+
+        Parameters
+        ----------
+        ticket : int
+            Of `lend`.
+
+        Returns
+        -------
+        bool
+            Once it is true the array may change.
+
+        Raises
+        ------
+        InputError
+            No such ticket was given.
+        """
         back: bool = self._h.returned(as_count(ticket, "returned: ticket"))
         if back:
             self._lent.pop(ticket, None)
@@ -139,7 +185,22 @@ class Channels:
         return back
 
     def under_way(self, rank: int, label: int = 0) -> int:
-        """Return how many messages of a channel are not known to be released."""
+        """Return how many messages of a channel are not known to be released.
+
+        Parameters
+        ----------
+        rank, label : int
+            As for `put`.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InputError
+            There is no such channel from this rank.
+        """
         count: int = self._h.under_way(as_count(rank, "under_way: rank"), as_count(label, "under_way: label"))
         return count
 
@@ -151,11 +212,19 @@ class Channels:
         rank, label : int
             The sender, and the channel's label.
         array : contiguous array, or None
-            Writeable; None ends it.
+            Writeable, as long as the channel's largest message; None ends it.
+
+        Raises
+        ------
+        InputError
+            There is no such channel to this rank, or the array is read-only.
+        ShapeError
+            The array is not contiguous, or too short.
 
         Notes
         -----
-        One message at a time: the next one comes after `release`. Until then it is set aside, and other channels go on.
+        One message at a time: the next one comes after `release`. Until then it is set aside, and other channels go on. Waits only for a
+        message that is on its way into the array before.
         """
         r, at = as_count(rank, "land_in: rank"), as_count(label, "land_in: label")
         view = None if array is None else _bytes_of(array, "land_in: array")
@@ -179,16 +248,43 @@ class Channels:
         """Return a message that has arrived, in turn among the senders, or None.
 
         Its `data` is a copy and nothing has to be released, or, after `land_in`, a view of that array until `release`.
+
+        Returns
+        -------
+        Message or None
         """
         arrived = self._h.poll()
         return None if arrived is None else self._message(arrived)
 
     def wait(self) -> Message:
-        """Wait for a message and return it as `poll` does."""
+        """Wait for a message and return it as `poll` does.
+
+        Returns
+        -------
+        Message
+
+        Raises
+        ------
+        CommError
+            No rank has a channel to this one; or another rank failed meanwhile.
+        """
         return self._message(self._h.wait())
 
     def release(self, message: Message) -> None:
-        """Give a message in an array of `land_in` back: its sender may go on, and the next one may come."""
+        """Give a message in an array of `land_in` back: its sender may go on, and the next one may come.
+
+        Parameters
+        ----------
+        message : Message
+            Itself, as `poll` or `wait` returned it.
+
+        Raises
+        ------
+        InputError
+            It lies in no array of `land_in`, or was released before.
+        """
+        if not isinstance(message, Message):
+            raise InputError(f"release: message is a {type(message).__name__}; a message of poll or wait is needed.")
         key, delivered = self._delivered.get((message.rank, message.label), (-1, None))
         if delivered is not message:
             raise InputError(

@@ -245,4 +245,7 @@ class InputTypeError(CommError, TypeError):
     """An argument that is not the array it must be."""
 
     def __init__(self, what: str, got: object) -> None:
-        super().__init__(f"{what} must be a C-contiguous NumPy array, not {type(got).__name__}.")
+        given = type(got).__name__
+        if hasattr(got, "strides") and hasattr(got, "dtype"):
+            given = f"one of dtype {got.dtype} with strides {got.strides}"
+        super().__init__(f"{what} must be a C-contiguous NumPy array, not {given}.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,15 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.indices import as_count, as_indices
 from ..device.queue import Queue
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError
 from .communicator import InputTypeError, as_communicator, one_call, reported
 from .derived_types import Typed
+from .flight import Flight
 from .forest_algebra import ForestAlgebra
-from .items import TYPES, Op, address_of, item_type, operation_of
+from .items import TYPES, Op, address_of, operation_of, plain_items
 from .queued_forest import QueuedForest
 
-__all__ = ["Flight", "StarForest", "shared_zeros"]
+__all__ = ["StarForest", "shared_zeros"]
 
 Data = Any  # an array, or a pair (array, MPI datatype)
 
@@ -32,6 +31,10 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
     ----------
     shape : int or sequence of int
     dtype : NumPy dtype
+
+    Returns
+    -------
+    array
 
     Notes
     -----
@@ -48,36 +51,6 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
     out: NDArray[Any] = np.ndarray(shape, kind, buffer=memory)
     out[...] = np.zeros((), kind)
     return out
-
-
-def _say_what_is_under_way() -> None:
-    """At exit, before MPI is gone: what was begun and never ended."""
-    for name in _core.operations_under_way():
-        logging.getLogger("asterism").warning(
-            "an operation on the star forest '%s' was begun and never ended. Call end().", name
-        )
-
-
-atexit.register(_say_what_is_under_way)
-
-
-class Flight:
-    """One operation under way; `end()` makes its result readable."""
-
-    def __init__(self, flight: _core.Flight, held: tuple[Any, ...], finish: Callable[[], None] | None = None) -> None:
-        self._flight = flight
-        self._held = held  # the arrays must outlive the operation
-        self._finish = finish
-
-    def __repr__(self) -> str:
-        return f"<asterism.Flight, {'under way' if self._held else 'ended'}>"
-
-    def end(self) -> None:
-        """Wait for the data. Raises if called twice."""
-        self._flight.end()
-        if self._finish:
-            self._finish()
-        self._held = ()
 
 
 class StarForest(ForestAlgebra):
@@ -180,7 +153,15 @@ class StarForest(ForestAlgebra):
         return np.asarray(self._sf.degree(), dtype=np.int64)
 
     def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """My leaves, shape (nleaves,), and their roots (rank, offset), shape (nleaves, 2), by (rank, leaf)."""
+        """Return my edges.
+
+        Returns
+        -------
+        leaves : array of int64, shape (nleaves,)
+            Positions in the leaf space.
+        roots : array of int64, shape (nleaves, 2)
+            (rank, offset) of each leaf's root. Edges are sorted by (rank, leaf).
+        """
         leaves, remote = self._sf.graph()
         return np.asarray(leaves, dtype=np.int64), np.asarray(remote, dtype=np.int64).reshape(-1, 2)
 
@@ -193,7 +174,14 @@ class StarForest(ForestAlgebra):
         return list(self._sf.leaf_ranks())
 
     def neighbours(self) -> list[dict[str, Any]]:
-        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the transport and why."""
+        """Describe each rank I share edges with, myself included.
+
+        Returns
+        -------
+        list of dict
+            ``rank``; ``has_leaves``, whether its leaves are on my roots, or its roots have my leaves; ``edges``, their number; ``pattern``
+            of my positions, in words; ``index_bytes`` kept for them; ``transport`` and ``why``.
+        """
         return [dict(n) for n in self._sf.neighbours()]
 
     def view(self) -> str:
@@ -209,31 +197,6 @@ class StarForest(ForestAlgebra):
         return "\n".join(lines)
 
     # moving data
-
-    def _items(self, **arrays: tuple[Any, int, bool]) -> tuple[tuple[int, ...], tuple[int, int, int]]:
-        """Addresses, and the items' type, size and number."""
-        if plain := _core.plain_arrays(*arrays.values()):
-            return plain  # type: ignore[no-any-return]
-        first: tuple[str, NDArray[Any]] | None = None
-        for name, (a, rows, written) in arrays.items():
-            if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
-                raise InputTypeError(name, a)
-            if a.dtype.hasobject:
-                raise InputTypeError(f"{name} (of dtype {a.dtype})", a)
-            if written and not a.flags.writeable:
-                raise ShapeError(f"{name} is read-only, but the operation writes to it.")
-            if a.ndim not in (1, 2) or a.shape[0] < rows:
-                raise ShapeError(f"{name} has shape {a.shape}, but {rows} rows are needed.")
-            if first is None:
-                first = name, a
-            elif a.dtype != first[1].dtype or a.shape[1:] != first[1].shape[1:]:
-                raise ShapeError(
-                    f"{first[0]} and {name} differ: {first[1].shape} {first[1].dtype}, {a.shape} {a.dtype}."
-                )
-        assert first is not None
-        a = first[1]
-        addresses = tuple(address_of(entry[0]) for entry in arrays.values())
-        return addresses, (item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1)
 
     def _derived(self, operation: str, op: Op, **data: Any) -> Flight:
         """Begin an operation on (array, MPI datatype) pairs."""
@@ -266,15 +229,15 @@ class StarForest(ForestAlgebra):
     # what the extension's functions take
 
     def _down(self, rootdata: Any, leafdata: Any, op: Op) -> tuple[Any, ...]:
-        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
+        at, items = plain_items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
         return (*at, *items, operation_of(op, rootdata))
 
     def _up(self, leafdata: Any, rootdata: Any, op: Op) -> tuple[Any, ...]:
-        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
+        at, items = plain_items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
         return (*at, *items, operation_of(op, rootdata))
 
     def _up_and_down(self, rootdata: Any, leafdata: Any, leafupdate: Any, op: Op) -> tuple[Any, ...]:
-        at, items = self._items(
+        at, items = plain_items(
             rootdata=(rootdata, self.nroots, True),
             leafdata=(leafdata, self.nleafspace, False),
             leafupdate=(leafupdate, self.nleafspace, True),
@@ -283,7 +246,33 @@ class StarForest(ForestAlgebra):
 
     @reported("StarForest.bcast_begin")
     def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
-        """Begin `bcast`; neither array may be touched before ``end()``."""
+        """Begin `bcast`, and return while the data travel.
+
+        Parameters
+        ----------
+        rootdata, leafdata, op
+            As for `bcast`. Neither array may be touched before ``end()``. They are kept alive until then.
+
+        Returns
+        -------
+        Flight
+            Its ``end()`` waits for the data. Several may be under way. Other ranks may call `bcast` meanwhile.
+
+        Notes
+        -----
+        Collective, as is ``end()``. Only the one-sided transports (``window_...``) wait here. With the option ``-sf_progress thread`` a
+        helper thread moves messages by MPI meanwhile.
+
+        Examples
+        --------
+        >>> import asterism as am, numpy as np
+        >>> sf = am.StarForest(None, 2, None, [[0, 0], [0, 0], [0, 1]])
+        >>> leaves = np.zeros(3)
+        >>> flight = sf.bcast_begin(np.array([5.0, 7.0]), leaves)
+        >>> flight.end()
+        >>> leaves
+        array([5., 5., 7.])
+        """
         if isinstance(rootdata, tuple):
             return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
         return Flight(self._sf.bcast_begin(*self._down(rootdata, leafdata, op)), (rootdata, leafdata))
@@ -299,6 +288,23 @@ class StarForest(ForestAlgebra):
             Changed at the leaves only.
         op : str, MPI.Op or callable(array, array)
             "replace", or a reduction such as "sum".
+
+        Raises
+        ------
+        ShapeError
+            An array has too few rows, is read-only where it is written, or is of another shape or dtype than the other one.
+        DtypeError
+            ``op`` has no meaning for the dtype; MPI datatypes differ.
+        OptionError
+            ``op`` is another word.
+        CommError
+            An argument is no C-contiguous NumPy array; or another call has failed meanwhile.
+
+        Notes
+        -----
+        Returns when the leaves here have their values, and rootdata may change. Cost: a message for each rank with leaves on my roots, and
+        one from each rank with roots of my leaves; positions that follow each other are neither packed nor unpacked. No message leaves a
+        machine's memory where ranks share it.
         """
         if isinstance(rootdata, tuple):
             return self.bcast_begin(rootdata, leafdata, op).end()
@@ -306,7 +312,22 @@ class StarForest(ForestAlgebra):
 
     @reported("StarForest.reduce_begin")
     def reduce_begin(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> Flight:
-        """Begin `reduce`; neither array may be touched before ``end()``."""
+        """Begin `reduce`, and return while the data travel.
+
+        Parameters
+        ----------
+        leafdata, rootdata, op
+            As for `reduce`. Neither array may be touched before ``end()``. They are kept alive until then.
+
+        Returns
+        -------
+        Flight
+            As of `bcast_begin`.
+
+        Notes
+        -----
+        Collective, as is ``end()``. Sums of long messages are faster by `reduce`.
+        """
         if isinstance(rootdata, tuple):
             return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
         return Flight(self._sf.reduce_begin(*self._up(leafdata, rootdata, op)), (rootdata, leafdata))
@@ -319,6 +340,10 @@ class StarForest(ForestAlgebra):
         ----------
         leafdata, rootdata, op
             As for `bcast`; rootdata is changed. With "replace" the highest (rank, leaf) wins.
+
+        Notes
+        -----
+        Errors and cost as of `bcast`, the other way.
         """
         if isinstance(rootdata, tuple):
             return self.reduce_begin(leafdata, rootdata, op).end()
@@ -326,7 +351,22 @@ class StarForest(ForestAlgebra):
 
     @reported("StarForest.fetch_and_op_begin")
     def fetch_and_op_begin(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> Flight:
-        """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
+        """Begin `fetch_and_op`, and return while the data travel to the roots.
+
+        Parameters
+        ----------
+        rootdata, leafdata, leafupdate, op
+            As for `fetch_and_op`. No array may be touched before ``end()``. They are kept alive until then.
+
+        Returns
+        -------
+        Flight
+            Its ``end()`` sends the answers, and waits for those to this rank.
+
+        Notes
+        -----
+        Collective, as is ``end()``.
+        """
         if isinstance(rootdata, tuple):
             return self._derived("fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
         arguments = self._up_and_down(rootdata, leafdata, leafupdate, op)
@@ -341,7 +381,25 @@ class StarForest(ForestAlgebra):
         rootdata, leafdata, op
             As for `reduce`.
         leafupdate : array of leafdata's shape
-            ``leafupdate[l]`` becomes the root's value just before leaf l was taken.
+            ``leafupdate[l]`` becomes the root's value just before leaf l was taken, in the order (rank, leaf).
+
+        Raises
+        ------
+        ShapeError, DtypeError, OptionError, CommError
+            As for `bcast`.
+
+        Notes
+        -----
+        Cost: that of a `reduce` and then a `bcast`, and a pass over the edges of my roots, one after the other.
+
+        Examples
+        --------
+        >>> import asterism as am, numpy as np
+        >>> sf = am.StarForest(None, 1, None, [[0, 0], [0, 0], [0, 0]])
+        >>> places = np.zeros(3, int)
+        >>> sf.fetch_and_op(np.array([10]), np.array([2, 1, 4]), places)   # each leaf gets places of its own
+        >>> places
+        array([10, 12, 13])
         """
         if isinstance(rootdata, tuple):
             return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
@@ -351,19 +409,65 @@ class StarForest(ForestAlgebra):
     def on(self, queue: Queue) -> QueuedForest:
         """Return these operations as work of a queue, on vectors that may be a GPU's.
 
-        Collective: the queues of all ranks are on GPUs, or none is. Between GPUs the transport ``auto`` takes what ``-gpu_transport`` says;
-        ``nccl``, ``ipc`` and ``nvshmem`` are errors on all ranks where they cannot be used; the others carry what is packed through the
-        host, ``p2p`` from the GPU's memory where MPI takes it.
+        Parameters
+        ----------
+        queue : Queue
+            The queues of all ranks are on GPUs, or none is.
+
+        Returns
+        -------
+        QueuedForest
+
+        Raises
+        ------
+        CommError
+            Some ranks' queues are on GPUs and others not; or the transport ``nccl``, ``ipc`` or ``nvshmem`` cannot be used.
+
+        Notes
+        -----
+        Collective. Between GPUs the transport ``auto`` takes what ``-gpu_transport`` says. Other transports than ``nccl``, ``ipc`` and
+        ``nvshmem`` carry what is packed through the host, ``p2p`` from the GPU's memory where MPI takes it.
         """
         return QueuedForest(self, queue)
 
     def multi(self) -> StarForest:
-        """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""
+        """Return the forest with one root for each edge: grouped by root, then by (rank, leaf).
+
+        Returns
+        -------
+        StarForest
+            With as many roots as the sum of `degree`, and the same leaf space. Made once; later calls cost nothing.
+
+        Notes
+        -----
+        Collective. Cost: a message of 8 bytes an edge, and memory of the order of the own edges.
+        """
         return StarForest._of(self._sf.multi())
 
     @one_call("StarForest.gather")
     def gather(self, leafdata: NDArray[Any]) -> NDArray[Any]:
-        """Return all leaves' values at their roots, shape (sum of degrees[, k]), in the order of `multi`."""
+        """Return all leaves' values at their roots.
+
+        Parameters
+        ----------
+        leafdata : array, shape (nleafspace,) or (nleafspace, k)
+
+        Returns
+        -------
+        array, shape (sum of degrees,) or (sum of degrees, k)
+            Of leafdata's dtype, in the order of `multi`: the values of root 0's leaves by (rank, leaf), then those of root 1's, ...
+
+        Raises
+        ------
+        ShapeError, CommError
+            As for `bcast`.
+
+        Notes
+        -----
+        Collective. Cost: that of a `reduce`.
+        """
+        if not isinstance(leafdata, np.ndarray):
+            raise InputTypeError("leafdata", leafdata)
         multi = self.multi()
         out = np.zeros((multi.nroots, *leafdata.shape[1:]), dtype=leafdata.dtype)
         multi.reduce(leafdata, out, "replace")
@@ -371,5 +475,22 @@ class StarForest(ForestAlgebra):
 
     @one_call("StarForest.scatter")
     def scatter(self, multirootdata: Data, leafdata: Data) -> None:
-        """Undo `gather`: every leaf gets its own value back."""
+        """Undo `gather`: every leaf gets its own value back.
+
+        Parameters
+        ----------
+        multirootdata : array, shape (sum of degrees,) or (sum of degrees, k)
+            In the order of `multi`.
+        leafdata : array, shape (nleafspace,) or (nleafspace, k)
+            Changed at the leaves only.
+
+        Raises
+        ------
+        ShapeError, CommError
+            As for `bcast`.
+
+        Notes
+        -----
+        Collective. Cost: that of a `bcast`.
+        """
         self.multi().bcast(multirootdata, leafdata)

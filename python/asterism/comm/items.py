@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..errors import InputError, ShapeError
 from .communicator import InputTypeError
 
-__all__ = ["TYPES", "Op", "address_of", "item_type", "operation_of"]
+__all__ = ["TYPES", "Op", "address_of", "item_type", "operation_of", "plain_items"]
 
 Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
 
@@ -80,10 +81,42 @@ def operation_of(op: Op, like: NDArray[Any]) -> Any:
 
         return with_mpi
     if not callable(op):
-        raise InputTypeError("op (a name, a function of two arrays, or an mpi4py MPI.Op)", op)
+        raise InputError(
+            f"op is {op!r}; a name such as 'sum', a function of two arrays, or an MPI.Op of mpi4py is needed."
+        )
 
     def with_function(source: int, target: int, n: int) -> None:
         inout = view_at(target, n, like)
         inout[...] = op(inout, view_at(source, n, like))
 
     return with_function
+
+
+def plain_items(**arrays: tuple[Any, int, bool]) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+    """Return the addresses of arrays, and their items' type, size and number.
+
+    Parameters
+    ----------
+    **arrays : (array, int, bool)
+        Under the name that errors say: the array, the rows that it must have, and whether it is written.
+    """
+    if plain := _core.plain_arrays(*arrays.values()):
+        return plain  # type: ignore[no-any-return]
+    first: tuple[str, NDArray[Any]] | None = None
+    for name, (a, rows, written) in arrays.items():
+        if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
+            raise InputTypeError(name, a)
+        if a.dtype.hasobject:
+            raise InputTypeError(f"{name} (of dtype {a.dtype})", a)
+        if written and not a.flags.writeable:
+            raise ShapeError(f"{name} is read-only, but the operation writes to it.")
+        if a.ndim not in (1, 2) or a.shape[0] < rows:
+            raise ShapeError(f"{name} has shape {a.shape}, but {rows} rows are needed.")
+        if first is None:
+            first = name, a
+        elif a.dtype != first[1].dtype or a.shape[1:] != first[1].shape[1:]:
+            raise ShapeError(f"{first[0]} and {name} differ: {first[1].shape} {first[1].dtype}, {a.shape} {a.dtype}.")
+    assert first is not None
+    a = first[1]
+    addresses = tuple(address_of(entry[0]) for entry in arrays.values())
+    return addresses, (item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.files import replacing
 from ..errors import UnsupportedError
 from .communicator import as_communicator
 
@@ -89,7 +89,24 @@ class CommReport:
         )
 
     def picture(self, path: str | Path) -> None:
-        """Write an image of the communication matrix beside the sizes of messages. To be called on one rank."""
+        """Write an image of the communication matrix beside the sizes of messages.
+
+        Parameters
+        ----------
+        path : path-like
+            Its ending says the format, ``.png`` or another one of Matplotlib's. Written beside, then renamed.
+
+        Raises
+        ------
+        UnsupportedError
+            Matplotlib is missing.
+        FileError
+            The file cannot be written.
+
+        Notes
+        -----
+        Not collective: one rank calls it, since all have the same report.
+        """
         try:
             import matplotlib
         except ImportError as error:
@@ -117,10 +134,11 @@ class CommReport:
         if self.sizes:
             right.legend()
         figure.tight_layout()
-        beside = Path(f"{path}.{os.getpid()}.part{Path(path).suffix}")
-        figure.savefig(beside, dpi=120)
-        plt.close(figure)
-        beside.replace(path)
+        try:
+            with replacing(path, binary=True) as out:
+                figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
+        finally:
+            plt.close(figure)
 
 
 def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
@@ -131,6 +149,11 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
     comm : None or mpi4py.MPI.Comm
     reset : bool
         Count from zero afterwards (on all communicators).
+
+    Returns
+    -------
+    CommReport
+        The same on all ranks.
 
     Notes
     -----

@@ -98,6 +98,10 @@ class Assembly(_Entries):
         add_to : Matrix, optional
             From this assembly, of the same dtype: its entries are added. It is not changed.
 
+        Returns
+        -------
+        Matrix
+
         Notes
         -----
         Collective. A queue's matrix is returned at once; whatever uses it comes after, and what needs its values on the host waits and
@@ -184,6 +188,10 @@ class VectorAssembly(_Entries):
         values : array or Vector
             As many as entries, in the order of i; an array of any shape. A `Vector` of this assembly (``Vector(plan, queue)``) is summed by
             its queue, and gives a `Vector`.
+
+        Returns
+        -------
+        array, shape (my entries of the vector,), or Vector
 
         Notes
         -----

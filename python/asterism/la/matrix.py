@@ -24,7 +24,7 @@ __all__ = ["Matrix", "as_operator"]
 class Matrix(Arithmetic, MeshFacts):
     """A sparse matrix, distributed by rows.
 
-    Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery. Entries cannot be changed.
+    One is made by `Matrix.from_scipy`, `Matrix.coo`, `Builder`, `Assembly`, `read_matrix` or the gallery. Entries cannot be changed.
 
     It has the sizes `shape`, `local_shape`, `row_range` and `nnz`, the `dtype`, `comm_size` and `storage`. `block_size`,
     `near_null_space` and `coordinates` tell preconditioners of the mesh, and may be set. ``A @ x`` multiplies, `T` and `H` transpose.
@@ -65,6 +65,10 @@ class Matrix(Arithmetic, MeshFacts):
         coordinates : array, shape (my nodes, d), optional
             Where my nodes are: amg makes rigid-body modes of them; ``block_size`` becomes d. The nodes stand in the order of the rows,
             each with its d unknowns one after the other; a warning says if they do not seem to.
+
+        Returns
+        -------
+        Matrix
 
         Raises
         ------
@@ -138,8 +142,13 @@ class Matrix(Arithmetic, MeshFacts):
         i, j : arrays of int, shape (entries,)
             Where one is negative the other one must be inside of the matrix all the same, and the value finite.
         v : array, shape (entries,)
+        comm : None or mpi4py.MPI.Comm
         local_rows : int, optional
             Rows of a square matrix that this rank owns, e.g. its points of a `grid.Grid`; dealt evenly by default.
+
+        Returns
+        -------
+        Matrix
 
         Raises
         ------
@@ -233,6 +242,12 @@ class Matrix(Arithmetic, MeshFacts):
         columns : int
             1 makes the shape (n), others (n, columns).
         fill : float
+            What each entry is.
+
+        Returns
+        -------
+        array, shape (my rows,) or (my rows, columns)
+            Of the matrix's dtype.
         """
         n = self.local_shape[0]
         return np.full(n if columns == 1 else (n, columns), fill, dtype=self.dtype)
@@ -250,7 +265,21 @@ class Matrix(Arithmetic, MeshFacts):
 
     @one_call("Matrix.transpose")
     def transpose(self, conjugate: bool = False) -> Matrix:
-        """Return A^T, or A^H, as a matrix of its own; ``A.T`` and ``A.H`` are enough for products and sums. Collective."""
+        """Return A^T as a matrix of its own; ``A.T`` and ``A.H`` are enough for products and sums.
+
+        Parameters
+        ----------
+        conjugate : bool
+            Return A^H. For a real matrix the two are one.
+
+        Returns
+        -------
+        Matrix
+
+        Notes
+        -----
+        Collective. Every entry passes once. The memory is that of another matrix.
+        """
         return Matrix(_core.matrix_transposed(self._h, conjugate))
 
     @property
@@ -276,6 +305,10 @@ class Matrix(Arithmetic, MeshFacts):
         values : array, shape (my entries,)
             In the order of ``to_scipy().data``: my rows one after the other, columns ascending. NaN and infinite ones are refused.
 
+        Returns
+        -------
+        Matrix
+
         Notes
         -----
         Collective. One pass over the values; pattern and messages are shared with this matrix. `Solver.update` takes it.
@@ -295,6 +328,10 @@ class Matrix(Arithmetic, MeshFacts):
             of the time where it has 77), others take 1.8 to 2.5 times as long, grids with constant coefficients 5 times.
             "auto": the whole again. The same on all ranks.
 
+        Returns
+        -------
+        Matrix
+
         Raises
         ------
         InputError
@@ -312,7 +349,27 @@ class Matrix(Arithmetic, MeshFacts):
 
     @one_call("Matrix.astype")
     def astype(self, dtype: Any) -> Matrix:
-        """Return the matrix in another precision, or a real one as complex. Collective."""
+        """Return the matrix in another precision, or a real one as complex.
+
+        Parameters
+        ----------
+        dtype : NumPy dtype
+            float32, float64, complex64 or complex128. Values beyond the range of a narrower one become infinite.
+
+        Returns
+        -------
+        Matrix
+            The same matrix where the dtype is its own. Pattern and messages are shared.
+
+        Raises
+        ------
+        DtypeError
+            It is none of the four, or real where the matrix is complex.
+
+        Notes
+        -----
+        Collective. One pass over the values.
+        """
         name = dtype_name(dtype, "Matrix.astype")
         self._comm.require_same("Matrix.astype", [("dtype", name)])
         return Matrix(self._h.converted(name))
@@ -325,6 +382,10 @@ class Matrix(Arithmetic, MeshFacts):
         ----------
         rows, cols : array of int, optional
             Global rows and columns that become mine, as for `Submatrix`. Default: my own.
+
+        Returns
+        -------
+        Matrix
 
         Raises
         ------
@@ -353,7 +414,13 @@ class Matrix(Arithmetic, MeshFacts):
         return ptr.astype(index), col.astype(index), val
 
     def to_scipy(self) -> Any:
-        """Return my rows as a SciPy CSR array with global columns."""
+        """Return my rows as a SciPy CSR array with global columns.
+
+        Returns
+        -------
+        csr_array, shape (my rows, m)
+            A copy. Its columns ascend within a row.
+        """
         try:
             import scipy.sparse as sparse
         except ImportError as error:

@@ -133,6 +133,11 @@ class Operator:
             ``A.matvec(x)`` applies it to (n); ``A.matmat(X)`` to (n, k) and ``A.rmatvec(x)`` the adjoint, where they are there.
         dtype : optional
             That the solve works in; A's by default.
+
+        Returns
+        -------
+        Operator
+            With an adjoint, if A has ``rmatvec``. (n, k) without ``matmat`` is applied column by column.
         """
         n, m = A.shape
         how = dtype if dtype is not None else getattr(A, "dtype", None)
@@ -220,7 +225,30 @@ class Operator:
         return copy.copy(self)
 
     def dot(self, x: Any) -> NDArray[Any]:
-        """Return ``A @ x``. Collective."""
+        """Return ``A @ x``.
+
+        Parameters
+        ----------
+        x : array, shape (m,) or (m, k), or Vector
+            My part, as ``local_shape[1]`` says. Integers and float32 are converted to A's dtype.
+
+        Returns
+        -------
+        array, shape (n,) or (n, k), or Vector
+            My part, of A's dtype. A Vector for a Vector: its queue does the product, and nobody waits.
+
+        Raises
+        ------
+        ShapeError
+            x has another number of rows.
+        DtypeError
+            x is wider than A's dtype: complex, or of more digits.
+
+        Notes
+        -----
+        Collective. Ranks exchange the entries of x that they need of each other, a message to each neighbour; the product of a matrix
+        with its own columns goes on meanwhile.
+        """
         product: NDArray[Any] = self @ x
         return product
 
@@ -247,7 +275,29 @@ class Operator:
 
     @one_call("A.H @ x")
     def rmatvec(self, x: Any) -> NDArray[Any]:
-        """Return A^H x. Collective."""
+        """Return A^H x.
+
+        Parameters
+        ----------
+        x : array, shape (n,) or (n, k)
+            My part, as ``local_shape[0]`` says.
+
+        Returns
+        -------
+        array, shape (m,) or (m, k)
+            My part, of A's dtype.
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            As for `dot`.
+        UnsupportedError
+            A is a function without ``adjoint``.
+
+        Notes
+        -----
+        Collective. Cost: as of `dot`; the messages go the other way.
+        """
         array = self._operand(x, "A.H @ x")
         y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
         self._h.apply_adjoint(array, y)

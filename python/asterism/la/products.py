@@ -127,6 +127,10 @@ def rap(R: Any, A: Any, P: Any) -> Matrix:
     R, A, P : Matrix, or ``B.T`` or ``B.H`` of one
         Shapes (m, n), (n, k) and (k, l). The ranks share the columns of each as the rows of the next.
 
+    Returns
+    -------
+    Matrix, shape (m, l)
+
     Raises
     ------
     ShapeError
@@ -157,6 +161,10 @@ def ptap(A: Any, P: Any) -> Matrix:
         Shape (n, n).
     P : Matrix, shape (n, m)
         Each rank has as many of its rows as columns of A.
+
+    Returns
+    -------
+    Matrix, shape (m, m)
 
     Raises
     ------
@@ -248,6 +256,10 @@ class ProductPlan:
         ----------
         *factors : Matrix, or ``B.T`` or ``B.H`` of one
             As many as the plan has, in the same forms, with entries at the same places.
+
+        Returns
+        -------
+        Matrix
 
         Raises
         ------

@@ -29,10 +29,15 @@ class Submatrix:
         Global columns that become mine, each at most once over all ranks; their entries are my diagonal block. Default:
         my own.
 
+    Raises
+    ------
+    InputError
+        An index is outside of the matrix, or a column is asked for twice; or A is no `Matrix`.
+
     Notes
     -----
     Collective; bad input raises on all ranks. Two star forests find which columns are wanted and by which numbers; the
-    entries then pass once from the rows' owners. Block size and near-null space are not taken over.
+    entries then pass once from the rows' owners. Block size and near-null space are not taken over. Source: Zhang et al. (2022), section 5.1.
 
     Examples
     --------
@@ -45,7 +50,8 @@ class Submatrix:
 
     @one_call("Submatrix")
     def __init__(self, A: Matrix, rows: Any = None, cols: Any = None) -> None:
-        self._h = _core.Submatrix(A._h, *A._selected(rows, cols))
+        own = _own(A, "Submatrix: A")
+        self._h = _core.Submatrix(own._h, *own._selected(rows, cols))
 
     @property
     def _comm(self) -> _core.Communicator:
@@ -61,10 +67,30 @@ class Submatrix:
 
     @one_call("Submatrix.update")
     def update(self, A: Matrix) -> Matrix:
-        """Extract the values of A again and return the new matrix; raises if its pattern is another. Collective."""
-        if not isinstance(A, Matrix):
-            raise InputError(f"Submatrix.update: A is {A!r}; an asterism.Matrix is needed.")
-        self._h.update(A._h)
+        """Extract the values of A again.
+
+        Parameters
+        ----------
+        A : Matrix
+            Of the same dtype, with entries at the same places in the rows that are taken.
+
+        Returns
+        -------
+        Matrix
+            The new `matrix`.
+
+        Raises
+        ------
+        InputError
+            These rows have other entries than before. Nothing is changed.
+        DtypeError
+            A has another dtype.
+
+        Notes
+        -----
+        Collective. Only values are sent.
+        """
+        self._h.update(_own(A, "Submatrix.update: A")._h)
         return self.matrix
 
 
@@ -77,6 +103,18 @@ class Redistribution:
         Whose rows are dealt.
     owners : array of int, shape (my rows,)
         The new rank of each of my rows. On it they stand by their old rank and row.
+
+    Attributes
+    ----------
+    forest : StarForest
+        From old to new places: its roots are my old rows, its leaves my new ones.
+
+    Raises
+    ------
+    ShapeError
+        There are not as many owners as rows.
+    InputError
+        There is no such rank; or A is no `Matrix`.
 
     Notes
     -----
@@ -93,7 +131,9 @@ class Redistribution:
 
     @one_call("Redistribution")
     def __init__(self, A: Matrix, owners: Any) -> None:
-        self._h = _core.Redistribution(A._h.rows, as_indices(owners, "Redistribution: owners"))
+        self._h = _core.Redistribution(
+            _own(A, "Redistribution: A")._h.rows, as_indices(owners, "Redistribution: owners")
+        )
         self._old = A.local_shape[0]
         self.forest = StarForest._of(self._h.forest)
 
@@ -107,8 +147,30 @@ class Redistribution:
 
     @one_call("Redistribution.matrix")
     def matrix(self, A: Matrix) -> Matrix:
-        """Return A with its rows and columns moved; block size and near-null space go with it. Collective."""
-        return Matrix(self._h.matrix(A._h))
+        """Return a matrix with its rows and columns moved.
+
+        Parameters
+        ----------
+        A : Matrix, shape (n, n)
+            With rows dealt as those of the matrix that this was made for.
+
+        Returns
+        -------
+        Matrix
+            Block size, near-null space and coordinates go with it.
+
+        Raises
+        ------
+        ShapeError
+            A's rows are dealt otherwise.
+        InputError
+            Rows of one node of the mesh go to different ranks; or A is no `Matrix`.
+
+        Notes
+        -----
+        Collective. Every row passes once.
+        """
+        return Matrix(self._h.matrix(_own(A, "Redistribution.matrix: A")._h))
 
     @property
     def _comm(self) -> _core.Communicator:
@@ -116,19 +178,68 @@ class Redistribution:
 
     @reported("Redistribution.forward")
     def forward(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Return a vector, (old rows[, k]) of any dtype, on the new ranks. Collective."""
-        out = np.empty((self.forest.nleaves, *x.shape[1:]), dtype=x.dtype)
-        self.forest.bcast(self._checked(x, self._old), out)
+        """Return a vector on the new ranks.
+
+        Parameters
+        ----------
+        x : array, shape (my old rows,) or (my old rows, k)
+            Of any NumPy dtype without objects.
+
+        Returns
+        -------
+        array, shape (my rows now,) or (my rows now, k)
+
+        Raises
+        ------
+        ShapeError
+            x has another number of rows, or of axes.
+
+        Notes
+        -----
+        Collective. A message to each rank that gets rows of mine.
+        """
+        values = self._checked(x, self._old)
+        out = np.empty((self.forest.nleaves, *values.shape[1:]), dtype=values.dtype)
+        self.forest.bcast(values, out)
         return out
 
     @reported("Redistribution.back")
     def back(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Undo `forward`. Collective."""
-        out = np.empty((self._old, *x.shape[1:]), dtype=x.dtype)
-        self.forest.reduce(self._checked(x, self.forest.nleaves), out, "replace")
+        """Undo `forward`.
+
+        Parameters
+        ----------
+        x : array, shape (my rows now,) or (my rows now, k)
+            Of any NumPy dtype without objects.
+
+        Returns
+        -------
+        array, shape (my old rows,) or (my old rows, k)
+
+        Raises
+        ------
+        ShapeError
+            x has another number of rows, or of axes.
+
+        Notes
+        -----
+        Collective. A message to each rank that had rows of mine.
+        """
+        values = self._checked(x, self.forest.nleaves)
+        out = np.empty((self._old, *values.shape[1:]), dtype=values.dtype)
+        self.forest.reduce(values, out, "replace")
         return out
 
-    def _checked(self, x: NDArray[Any], rows: int) -> NDArray[Any]:
-        if x.ndim not in (1, 2) or x.shape[0] != rows:
-            raise ShapeError(f"x has shape {x.shape}; ({rows},) or ({rows}, k) is needed here.")
-        return np.ascontiguousarray(x)
+    def _checked(self, x: Any, rows: int) -> NDArray[Any]:
+        values = np.asarray(x)
+        if values.ndim not in (1, 2) or values.shape[0] != rows:
+            raise ShapeError(f"x has shape {values.shape}; ({rows},) or ({rows}, k) is needed here.")
+        return np.ascontiguousarray(values)
+
+
+def _own(A: Any, what: str) -> Matrix:
+    if not isinstance(A, Matrix):
+        raise InputError(
+            f"{what} is a {type(A).__name__}; an asterism.Matrix is needed. Use am.Matrix.from_scipy(S) for SciPy's."
+        )
+    return A

@@ -22,7 +22,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LatencyThroughput:
-    """A fit of seconds = alpha + size / beta.
+    """A fit of seconds = alpha + size / beta; made by `models.fit`.
 
     Attributes
     ----------
@@ -52,11 +52,33 @@ class LatencyThroughput:
         return self.alpha * self.beta
 
     def seconds(self, size: ArrayLike) -> Any:
-        """Return alpha + size / beta."""
+        """Return alpha + size / beta.
+
+        Parameters
+        ----------
+        size : array_like
+            In the unit of the fit.
+
+        Returns
+        -------
+        float or array of size's shape
+            Seconds.
+        """
         return self.alpha + np.asarray(size, float) / self.beta
 
     def rate(self, size: ArrayLike) -> Any:
-        """Return size / seconds."""
+        """Return the rate f(x) = x / (alpha + x / beta).
+
+        Parameters
+        ----------
+        size : array_like
+            In the unit of the fit.
+
+        Returns
+        -------
+        float or array of size's shape
+            Size per second: half of beta at `half_size`.
+        """
         return np.asarray(size, float) / self.seconds(size)
 
 
@@ -65,12 +87,24 @@ def fit(sizes: ArrayLike, seconds: ArrayLike) -> LatencyThroughput:
 
     Parameters
     ----------
-    sizes, seconds : array_like
-        Of at least three sizes.
+    sizes, seconds : array_like, shape (n,)
+        Positive, of at least three different sizes. Sizes are in any unit, such as bytes or points.
+
+    Returns
+    -------
+    LatencyThroughput
+
+    Raises
+    ------
+    ShapeError
+        The two are not lists of one length.
+    InputError
+        A value is not positive and finite, or there are fewer than three different sizes.
 
     Notes
     -----
-    Least squares of log(seconds), so that microseconds count as much as seconds. Errors come from the Jacobian at the solution.
+    Least squares of log(seconds), so that microseconds count as much as seconds. Errors come from the Jacobian at the solution. SciPy is
+    needed. Source: Antepara, Williams, Johansen and Hall (2024), Fig. 5 and 6.
 
     Examples
     --------

@@ -36,7 +36,7 @@ _NAMED = {"kinst": 1e3, "minst": 1e6, "ginst": 1e9, "kcycle": 1e3, "mcycle": 1e6
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """What one launch of a kernel did.
+    """What one launch of a kernel did; made by `models.read_nsight`.
 
     Attributes
     ----------
@@ -60,6 +60,23 @@ class KernelCounters:
 
 def read_nsight(path: str | Path) -> list[KernelCounters]:
     """Read a file of ``ncu --csv``.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the page "raw", or of one with a line for each metric. The program's own output may stand between.
+
+    Returns
+    -------
+    list of KernelCounters
+        One for each launch, in the order of the file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    FormatError
+        It has no table, a needed metric is missing, or a unit is not known. The text names both.
 
     Notes
     -----

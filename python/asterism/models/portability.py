@@ -20,6 +20,19 @@ def performance_portability(efficiencies: Iterable[float | None]) -> float:
     efficiencies : iterable of float or None
         Each in (0, 1]; None or 0 where the application does not run.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        There is no platform, or an efficiency is not between 0 and 1.
+
+    Notes
+    -----
+    Source: Pennycook, Sewall and Lee (2019).
+
     Examples
     --------
     >>> import asterism as am
@@ -43,6 +56,25 @@ def performance_portability(efficiencies: Iterable[float | None]) -> float:
 
 def potential_speedup(roofline: float, intensity: float) -> float:
     """Return the speed-up of a perfect kernel: 1 / (fraction of roofline * fraction of theoretical intensity).
+
+    Parameters
+    ----------
+    roofline, intensity : float
+        The fractions that a kernel reaches, in (0, 1].
+
+    Returns
+    -------
+    float
+        1 or more.
+
+    Raises
+    ------
+    InputError
+        A fraction is not in (0, 1].
+
+    Notes
+    -----
+    Source: Antepara, Williams, Johansen and Hall (2024), Fig. 7.
 
     Examples
     --------

@@ -16,7 +16,23 @@ __all__ = ["Roofline"]
 
 @dataclass(frozen=True)
 class Roofline:
-    """Bandwidth of the memory in bytes per second, and peak in flops per second.
+    """What bandwidth and peak allow a kernel.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the memory, in bytes per second.
+    peak : float
+        In flops per second; infinite by default: memory alone limits.
+
+    Raises
+    ------
+    InputError
+        One of them is not positive.
+
+    Notes
+    -----
+    Source: Williams, Waterman and Patterson, "Roofline", 2009.
 
     Examples
     --------
@@ -38,24 +54,74 @@ class Roofline:
 
     @classmethod
     def measured(cls) -> Roofline:
-        """Return that of this machine: the bandwidth of the STREAM triad with all threads."""
+        """Return that of this machine: the bandwidth of the STREAM triad with all threads.
+
+        Returns
+        -------
+        Roofline
+
+        Notes
+        -----
+        The first call of a process measures, within a second.
+        """
         from ..base.machine import memory_bandwidth
 
         return cls(memory_bandwidth())
 
     def flops_per_second(self, intensity: float) -> float:
-        """Return the most that a kernel of so many flops a byte reaches."""
+        """Return the most that a kernel reaches: min(peak, bandwidth * intensity).
+
+        Parameters
+        ----------
+        intensity : float
+            Flops a byte.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            ``intensity`` is not positive.
+        """
         if not intensity > 0:
             raise InputError(f"the intensity is {intensity}; a positive number of flops a byte is needed.")
         return min(self.peak, self.bandwidth * intensity)
 
     def points_per_second(self, cost: Cost) -> float:
-        """Return the most points of a stencil; of coarse points, if it has two spaces."""
+        """Return the most points that a stencil reaches in a second; of coarse points, if it has two spaces.
+
+        Parameters
+        ----------
+        cost : Cost
+            ``am.stencil.Stencil.cost()``: flops and bytes at a point.
+
+        Returns
+        -------
+        float
+        """
         by_flops = self.peak / cost.flops if cost.flops else math.inf
         return min(by_flops, self.bandwidth / cost.bytes)
 
     def fraction(self, flops: float, bytes_moved: float, seconds: float) -> float:
-        """Return what a kernel reached, of the most that its measured intensity allows."""
+        """Return what a kernel reached, of the most that its measured intensity allows.
+
+        Parameters
+        ----------
+        flops, bytes_moved, seconds : float
+            What was counted and measured of a launch.
+
+        Returns
+        -------
+        float
+            1 on the roofline. More is often data in the cache.
+
+        Raises
+        ------
+        InputError
+            ``bytes_moved`` or ``seconds`` is not positive, or ``flops`` is negative.
+        """
         if not (seconds > 0 and bytes_moved > 0 and flops >= 0):
             raise InputError(
                 f"{flops} flops and {bytes_moved} bytes in {seconds} s: positive bytes and seconds are needed."

@@ -184,7 +184,7 @@ def read_triangular_machine(path: str | Path) -> TriangularMachine:
 
 @dataclass(frozen=True)
 class SweepPrediction:
-    """One sweep, L x = b or L^T x = b.
+    """One sweep, L x = b or L^T x = b; a part of a `TriangularPrediction`.
 
     Attributes
     ----------
@@ -217,7 +217,16 @@ class SweepPrediction:
 
 @dataclass(frozen=True)
 class TriangularPrediction:
-    """Both sweeps on so many ranks in a grid of rows x columns."""
+    """Both sweeps on so many ranks; made by `models.FactorPattern.predict`.
+
+    Attributes
+    ----------
+    ranks : int
+    grid : (int, int)
+        Rows and columns of the process grid.
+    forward, backward : SweepPrediction
+        Of L x = b, and of L^T x = b.
+    """
 
     ranks: int
     grid: tuple[int, int]
@@ -258,6 +267,11 @@ class FactorPattern:
         auto: nested dissection where METIS is found, else approximate minimum degree.
     widest : int
         Supernodes of more columns are cut.
+
+    Raises
+    ------
+    InputError
+        A is not square or is on several ranks, or an argument is out of its range.
 
     Notes
     -----
@@ -319,13 +333,26 @@ class FactorPattern:
         Parameters
         ----------
         ranks : int
+            At least 1.
         layout : str
             "Px1", "1xP", "square", or rows x columns such as "4x2".
         machine : TriangularMachine
 
+        Returns
+        -------
+        TriangularPrediction
+
+        Raises
+        ------
+        OptionError
+            ``layout`` is another word, or a grid of other than so many ranks.
+        InputError
+            ``ranks`` is below 1.
+
         Notes
         -----
         Cost: time of the order of the blocks, twice for each sweep.
+        Source: Ding, Liu, Williams and Li (2021), algorithm 2; the simulated times are this library's.
         """
         _check("ranks", ranks, least=1, above=False)
         rows, columns = _core.process_grid(layout, ranks)

@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..base.indices import as_counts, near_cube
-from ..errors import InputError
+from ..base.indices import as_count, as_counts, near_cube
+from ..errors import InputError, ShapeError
 from .machines import Machine
 from .operations import costs
 
@@ -62,7 +62,12 @@ class Cycle:
             )
 
     def levels(self) -> list[Three]:
-        """Return the points of a rank on each level, the finest first."""
+        """Return the points of a rank on each level, the finest first.
+
+        Returns
+        -------
+        list of (int, int, int)
+        """
         out = [self.local]
         while len(out) <= self.coarsenings and all(n % 2 == 0 and n // 2 >= self.brick for n in out[-1]):
             a, b, c = out[-1]
@@ -72,14 +77,45 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Placement:
-    """A grid of nodes, each with a grid of ranks; the domain is periodic."""
+    """A grid of nodes, each with a grid of ranks; the domain is periodic.
+
+    Attributes
+    ----------
+    nodes : (int, int, int)
+        Nodes along each axis.
+    ranks : (int, int, int)
+        Ranks of a node along each axis.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        One of the two is not three positive integers.
+    """
 
     nodes: Three
     ranks: Three
 
+    def __post_init__(self) -> None:
+        for name in ("nodes", "ranks"):
+            if min(as_counts(getattr(self, name), 3, f"Placement: {name}")) < 1:
+                raise ShapeError(f"Placement: {name} is {getattr(self, name)}; at least 1 along each axis.")
+
     @classmethod
     def of(cls, nodes: int, ranks_per_node: int) -> Placement:
-        """Return near-cubes of both."""
+        """Return near-cubes of both.
+
+        Parameters
+        ----------
+        nodes, ranks_per_node : int
+            At least 1. Each becomes three factors that are as alike as they can be, the largest first.
+
+        Returns
+        -------
+        Placement
+        """
+        for name, n in (("nodes", nodes), ("ranks_per_node", ranks_per_node)):
+            if as_count(n, f"Placement.of: {name}") < 1:
+                raise ShapeError(f"Placement.of: {name} is {n}; at least 1 is needed.")
         return cls(near_cube(nodes), near_cube(ranks_per_node))
 
     @property
@@ -88,9 +124,20 @@ class Placement:
         return math.prod(self.nodes) * math.prod(self.ranks)
 
     def traffic(self, local: Three, ghost: int) -> tuple[int, int, int]:
-        """Return what an exchange sends: points of the busiest rank to other nodes and within its node, and of a node to other nodes.
+        """Return what an exchange with all 26 neighbours sends.
 
-        Points that a rank sends to itself, at an axis with one rank, are not counted.
+        Parameters
+        ----------
+        local : (int, int, int)
+            Points of a rank.
+        ghost : int
+            How deep the ghost points are.
+
+        Returns
+        -------
+        off, on, node : int
+            Points that the busiest rank sends to other nodes, and within its node; and those that a node sends to other nodes. What a rank
+            sends to itself, at an axis with one rank, is not counted.
         """
         worst_off = worst_on = node = 0
         for at in itertools.product(*map(range, self.ranks)):
@@ -111,7 +158,19 @@ class Placement:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of each operation in one cycle, on each level, and of the whole solve."""
+    """Seconds of each operation in one cycle, on each level, and of the whole solve; made by `models.predict`.
+
+    Attributes
+    ----------
+    machine : Machine
+    placement : Placement
+    cycle : Cycle
+        What was predicted from.
+    levels : tuple of mapping of str to float
+        Seconds of one cycle by operation, the finest level first.
+    norm : float
+        Seconds of one norm of the residual, after each cycle.
+    """
 
     machine: Machine
     placement: Placement
@@ -130,7 +189,23 @@ class Prediction:
         return math.prod(self.cycle.local) * self.placement.size / self.seconds
 
     def shares(self, level: int = 0) -> dict[str, float]:
-        """Return each operation's share of the time on a level."""
+        """Return each operation's share of the time on a level.
+
+        Parameters
+        ----------
+        level : int
+            0 is the finest, -1 the coarsest.
+
+        Returns
+        -------
+        dict of str to float
+            The shares add up to 1.
+
+        Raises
+        ------
+        IndexError
+            There is no such level.
+        """
         total = sum(self.levels[level].values())
         return {name: seconds / total for name, seconds in self.levels[level].items()}
 
@@ -171,6 +246,26 @@ def _smoothing(
 def predict(machine: Machine, placement: Placement, cycle: Cycle) -> Prediction:
     """Predict a solve.
 
+    Parameters
+    ----------
+    machine : Machine
+        One of `MACHINES`, or of your own.
+    placement : Placement
+        Ranks on nodes.
+    cycle : Cycle
+        Points of a rank, and the V cycle.
+
+    Returns
+    -------
+    Prediction
+
+    Notes
+    -----
+    A kernel takes its latency and its bytes over the bandwidth that it reaches. An exchange takes its latency, its bytes over those of NICs
+    and nodes, whichever is slower, and copies to the host where there are some. Nothing overlaps. The network is ideal. Cost: some
+    operations for each rank of a node and each level.
+    Source: Antepara, Williams, Johansen and Hall (2024), section VI, for the parameters and the cycle.
+
     Examples
     --------
     >>> import asterism as am
@@ -203,10 +298,23 @@ def scaling(machine: Machine, nodes: Sequence[int], cycle: Cycle, kind: str = "w
 
     Parameters
     ----------
+    machine : Machine
     nodes : sequence of int
+        Each is made a `Placement` with the machine's ranks.
     cycle : Cycle
         Its `local` is that of each rank, or with "strong" that on the first number of nodes. Later ranks have as much less.
     kind : {"weak", "strong"}
+
+    Returns
+    -------
+    list of (Prediction, float)
+        The efficiency is that in points per second and rank.
+
+    Raises
+    ------
+    InputError
+        ``kind`` is another word; a number is not positive; or, with "strong", not the first times a power of two, or too large for the
+        bricks.
     """
     if kind not in ("weak", "strong"):
         raise InputError(f"scaling is weak or strong, not {kind!r}.")

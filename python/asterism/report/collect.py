@@ -19,9 +19,39 @@ __all__ = ["Findings", "collect"]
 
 @dataclass(repr=False)
 class Findings:
-    """Everything a report shows; plain data. `collect` makes it, `summary` and `write_html` show it.
+    """Everything a report shows, plain data; made by `report.collect`, shown by `summary` and `write_html`.
 
-    ``advice`` has the lines that say what limited the speed; ``events`` the table, ``view`` and ``options`` the solver.
+    Attributes
+    ----------
+    problem : str
+        What was solved.
+    info : SolveInfo
+    view : str
+        The solver in words: `Solver.view`.
+    options : list of dict
+        `Solver.options_in_force`.
+    events : list of dict
+        ``name``, ``calls``, ``seconds``, ``self_seconds`` (without the events within) of the slowest rank; ``bytes``, ``flops`` and
+        ``messages`` of all ranks.
+    ranks, threads : int
+        Of the communicator; of a rank.
+    triad : float
+        Bytes per second of the STREAM triad, all ranks together.
+    error : float or None
+        Relative error of x, if the solution is known.
+    waited : float
+        Share of the time that a thread waited for a core.
+    cores : int
+        That the ranks may use.
+    cache : int
+        Bytes of the last level; 0: not known.
+    storage : str
+        `Matrix.storage`; empty of an operator.
+    entries_per_row : float
+    spread : float
+        Bytes of the vector between the entries of a row, in the mean; of csr only.
+    advice : list of str
+        What limited the speed, a sentence each.
     """
 
     problem: str

@@ -17,6 +17,10 @@ def summary(f: Findings, events: int = 8) -> str:
         Of `collect`.
     events : int
         Lines of the table of events at most.
+
+    Returns
+    -------
+    str
     """
     i = f.info
     true, rhs = max_of(i.true_residual), max_of(i.rhs_norm)

@@ -64,14 +64,43 @@ class Trace:
         self.spans = [span for part in everybody or [] for span in part]
 
     def save(self, path: str | Path) -> None:
-        """Write the spans as a ``.json`` for Perfetto: beside, then renamed. Rank 0 writes, the others do nothing."""
+        """Write the spans as a ``.json`` for Perfetto.
+
+        Parameters
+        ----------
+        path : path-like
+            Written beside, then renamed.
+
+        Raises
+        ------
+        FileError
+            The file cannot be written.
+
+        Notes
+        -----
+        Not collective: rank 0 writes, the others do nothing.
+        """
         if self._comm is not None and self._comm.Get_rank() != 0:
             return
         with replacing(path) as out:
             json.dump({"traceEvents": self.spans}, out)
 
     def plot(self, ax: Any, start: float = 0.0, seconds: float | None = None, most_names: int = 8) -> None:
-        """Draw a line of spans for each thread into Matplotlib axes, from `start` on (seconds)."""
+        """Draw a line of spans for each thread.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Is drawn into.
+        start, seconds : float, optional
+            When the picture begins, in seconds since the block began, and how long it is; to the last span by default.
+        most_names : int
+            Events that are shown: those that took most time.
+
+        Notes
+        -----
+        Not collective. Only rank 0 has the spans of all.
+        """
         lines: dict[tuple[int, int], str] = {}
         spans = []
         for s in self.spans:

@@ -211,6 +211,11 @@ def tfqmr(
     show : bool
         Print how it ended.
 
+    Returns
+    -------
+    x, info
+        As of `cg`.
+
     Notes
     -----
     An iteration has two products with A; SciPy counts each as one.
@@ -245,12 +250,18 @@ def minres(
     A, b, x0, rtol, M, callback
         As for `cg`.
     shift : float
+        Real; multiplies the identity.
     maxiter : int, optional
         5 n by default.
     show : bool
         Print how it ended.
     check : bool
         Look whether A is Hermitian.
+
+    Returns
+    -------
+    x, info
+        As of `cg`.
 
     Notes
     -----
@@ -330,11 +341,27 @@ def lsqr(
 ) -> tuple[NDArray[Any], int, int, float, float, float, float, float, float, NDArray[Any]]:
     """Minimise norm(b - A x)^2 + damp^2 norm(x - x0)^2; see `asterism.least_squares`.
 
+    Parameters
+    ----------
+    A, b, damp, atol, btol, conlim, x0
+        As for `least_squares`.
+    iter_lim : int, optional
+        Most iterations; twice the columns by default.
+    show : bool
+        Print how it ended.
+    calc_var : bool
+        Is not offered.
+
     Returns
     -------
     x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, var
         As SciPy's: the solution, why it stopped (1 and 2: converged), iterations, norms of b - A x without and with damp, and
-        others; var, an estimate of the diagonal of inv(A^H A), is not offered: ``calc_var`` raises, var is zeros.
+        others; var, an estimate of the diagonal of inv(A^H A), is zeros.
+
+    Raises
+    ------
+    UnsupportedError
+        ``calc_var`` is true.
     """
     if calc_var:
         raise UnsupportedError("calc_var=True is not offered; use scipy.sparse.linalg.lsqr for the variances.")
@@ -373,18 +400,26 @@ def gmres(
     callback: Any = None,
     callback_type: str | None = None,
 ) -> Result:
-    """Solve A x = b by restarted generalised minimal residuals. Arguments as `cg`, and more.
+    """Solve A x = b by restarted generalised minimal residuals.
 
     Parameters
     ----------
+    A, b, x0, rtol, atol, M
+        As for `cg`.
     restart : int, optional
         Iterations between restarts, 20 by default.
     maxiter : int, optional
         Most restarts (with ``callback_type='legacy'`` iterations); 10 n by default.
     callback : callable, optional
+        Called as ``callback_type`` says.
     callback_type : str
         ``'pr_norm'``: called with ``norm(b - A @ x) / norm(b)`` in each iteration; ``'x'``: with x at each restart; ``'legacy'``, if
         there is a callback and nothing is said: as pr_norm, and ``maxiter`` counts iterations.
+
+    Returns
+    -------
+    x, info
+        As of `cg`.
 
     Notes
     -----
