@@ -47,6 +47,15 @@ class Grid:
     spacing : float or sequence of float, optional
         Between points, for each direction. By default the points fill the unit box; a periodic direction ends where it begins.
 
+    Raises
+    ------
+    ShapeError
+        There are other than 1 to 3 dimensions, a direction without points, or other than as many ``ranks`` or ``spacing``.
+    InputError
+        The grid is cut into other than as many boxes as ranks, a spacing is not positive, or ``periodic`` no flag.
+    OptionError
+        ``stencil`` or ``transport`` is another word.
+
     Attributes
     ----------
     shape : tuple of int
@@ -328,6 +337,15 @@ class Grid:
         -------
         Operator
             Symmetric, with its diagonal and a bound of its eigenvalues: the preconditioners jacobi, chebyshev and gmg work.
+
+        Raises
+        ------
+        ShapeError
+            There are other than one or as many ``sides`` as directions.
+        InputError
+            The grid has no ghost points, or a coefficient is not finite.
+        DtypeError
+            ``dtype`` is none of the four.
 
         Notes
         -----

@@ -55,6 +55,11 @@ def use_argv(argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = (
         The command line; by default that of the process.
     read_elsewhere : iterable of str
         Options that are for something else than what is made next: no warning says that they have no effect.
+
+    Raises
+    ------
+    OptionError
+        An option of the whole process has a value that is not allowed. Other options are checked where something is made.
     """
     _command_line[:] = sys.argv[1:] if argv is None else argv
     _read_elsewhere[:] = read_elsewhere

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from ..errors import DtypeError, ShapeError
+from .flight import Flight
+from .items import TYPES, Op, address_of
 
-__all__ = ["Typed"]
+if TYPE_CHECKING:
+    from .forest import StarForest
+
+__all__ = ["begin_derived"]
 
 
 class Typed:
@@ -70,3 +76,30 @@ class Typed:
             op.Reduce_local([have, n, self.datatype], [inout, n, self.datatype])
 
         return apply
+
+
+def begin_derived(forest: StarForest, operation: str, op: Op, **data: Any) -> Flight:
+    """Begin an operation on (array, MPI datatype) pairs."""
+    spaces = {"rootdata": forest.nroots, "leafdata": forest.nleafspace, "leafupdate": forest.nleafspace}
+    target = {"bcast": ("leafdata",), "reduce": ("rootdata",), "fetch_and_op": ("rootdata", "leafupdate")}[operation]
+    typed = {name: Typed(name, d, spaces[name], name in target) for name, d in data.items()}
+    first = next(iter(typed.values()))
+    begin = getattr(forest._sf, operation + "_begin")
+    if op == "replace":
+        for t in typed.values():
+            if t.size != first.size:
+                raise DtypeError(f"{first.name} and {t.name} have items of {first.size} and {t.size} bytes.")
+        packed = {name: t.pack() for name, t in typed.items()}
+        addresses = [address_of(p) for p in packed.values()]
+
+        def finish() -> None:
+            for name in target:
+                typed[name].unpack(packed[name])
+
+        core = begin(*addresses, int(TYPES["bytes"]), first.size, 1, _core.reduce_op("replace"))
+        return Flight(core, (typed, packed), finish)
+    for t in typed.values():
+        if (t.size, t.extent) != (first.size, first.extent):
+            raise DtypeError(f"{first.name} and {t.name} are of different MPI datatypes.")
+    addresses = [address_of(t.raw) for t in typed.values()]
+    return Flight(begin(*addresses, int(TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.indices import as_count, as_indices
 from ..device.queue import Queue
-from ..errors import DtypeError
+from ..errors import ShapeError
 from .communicator import InputTypeError, as_communicator, one_call, reported
-from .derived_types import Typed
+from .derived_types import begin_derived
 from .flight import Flight
 from .forest_algebra import ForestAlgebra
-from .items import TYPES, Op, address_of, operation_of, plain_items
+from .items import Op, operation_of, plain_items
 from .queued_forest import QueuedForest
 
 __all__ = ["StarForest", "shared_zeros"]
@@ -76,6 +76,13 @@ class StarForest(ForestAlgebra):
         ``auto``. Results are the same bits. Default: the option ``-sf_transport``, else auto. Forests made from
         this one inherit it.
 
+    Raises
+    ------
+    ShapeError, InputError
+        Arrays or sizes do not fit, or a leaf or a root is outside of its space.
+    OptionError
+        ``transport`` is another word.
+
     Notes
     -----
     Collective, as are all operations. Bad input raises on all ranks. Data are C-contiguous arrays (n) or (n, k) of any
@@ -104,7 +111,11 @@ class StarForest(ForestAlgebra):
         nleafspace: int | None = None,
         transport: str | None = None,
     ) -> None:
-        pairs = as_indices(remote, "StarForest: remote").reshape(-1, 2)
+        pairs = as_indices(remote, "StarForest: remote")
+        if pairs.size and np.shape(remote)[1:] != (2,):
+            raise ShapeError(
+                f"StarForest: remote has shape {np.shape(remote)}; (nleaves, 2) is needed: (rank, offset) of each root."
+            )
         leaves = None if local is None else as_indices(local, "StarForest: local")
         space = -1 if nleafspace is None else as_count(nleafspace, "StarForest: nleafspace")
         roots = as_count(nroots, "StarForest: nroots")
@@ -198,34 +209,6 @@ class StarForest(ForestAlgebra):
 
     # moving data
 
-    def _derived(self, operation: str, op: Op, **data: Any) -> Flight:
-        """Begin an operation on (array, MPI datatype) pairs."""
-        spaces = {"rootdata": self.nroots, "leafdata": self.nleafspace, "leafupdate": self.nleafspace}
-        target = {"bcast": ("leafdata",), "reduce": ("rootdata",), "fetch_and_op": ("rootdata", "leafupdate")}[
-            operation
-        ]
-        typed = {name: Typed(name, d, spaces[name], name in target) for name, d in data.items()}
-        first = next(iter(typed.values()))
-        begin = getattr(self._sf, operation + "_begin")
-        if op == "replace":
-            for t in typed.values():
-                if t.size != first.size:
-                    raise DtypeError(f"{first.name} and {t.name} have items of {first.size} and {t.size} bytes.")
-            packed = {name: t.pack() for name, t in typed.items()}
-            addresses = [address_of(p) for p in packed.values()]
-
-            def finish() -> None:
-                for name in target:
-                    typed[name].unpack(packed[name])
-
-            core = begin(*addresses, int(TYPES["bytes"]), first.size, 1, _core.reduce_op("replace"))
-            return Flight(core, (typed, packed), finish)
-        for t in typed.values():
-            if (t.size, t.extent) != (first.size, first.extent):
-                raise DtypeError(f"{first.name} and {t.name} are of different MPI datatypes.")
-        addresses = [address_of(t.raw) for t in typed.values()]
-        return Flight(begin(*addresses, int(TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
-
     # what the extension's functions take
 
     def _down(self, rootdata: Any, leafdata: Any, op: Op) -> tuple[Any, ...]:
@@ -274,7 +257,7 @@ class StarForest(ForestAlgebra):
         array([5., 5., 7.])
         """
         if isinstance(rootdata, tuple):
-            return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
+            return begin_derived(self, "bcast", op, rootdata=rootdata, leafdata=leafdata)
         return Flight(self._sf.bcast_begin(*self._down(rootdata, leafdata, op)), (rootdata, leafdata))
 
     @reported("StarForest.bcast")
@@ -329,7 +312,7 @@ class StarForest(ForestAlgebra):
         Collective, as is ``end()``. Sums of long messages are faster by `reduce`.
         """
         if isinstance(rootdata, tuple):
-            return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
+            return begin_derived(self, "reduce", op, leafdata=leafdata, rootdata=rootdata)
         return Flight(self._sf.reduce_begin(*self._up(leafdata, rootdata, op)), (rootdata, leafdata))
 
     @reported("StarForest.reduce")
@@ -368,7 +351,7 @@ class StarForest(ForestAlgebra):
         Collective, as is ``end()``.
         """
         if isinstance(rootdata, tuple):
-            return self._derived("fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
+            return begin_derived(self, "fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
         arguments = self._up_and_down(rootdata, leafdata, leafupdate, op)
         return Flight(self._sf.fetch_and_op_begin(*arguments), (rootdata, leafdata, leafupdate))
 

@@ -1,12 +1,15 @@
-"""What a process uses of its GPU."""
+"""What a process uses of its GPU, and arrays that others have there."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import _core
+import numpy as np
 
-__all__ = ["gpu_state"]
+from .. import _core
+from ..errors import InputError, ShapeError
+
+__all__ = ["gpu_array", "gpu_state"]
 
 
 def gpu_state() -> dict[str, Any]:
@@ -24,3 +27,22 @@ def gpu_state() -> dict[str, Any]:
         kernels were ``loaded``, and why the last that was not is ``missing`` (empty: all are there).
     """
     return dict(_core.gpu_state())
+
+
+def gpu_array(interface: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Where an array lies on a GPU, checked; None if it does not."""
+    if interface is None:
+        return None
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    if dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise InputError(f"Vector.wrap: an array of dtype {dtype}; float32, float64, complex64 or complex128.")
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"Vector.wrap: an array of shape {shape}; (n) or (n, k).")
+    packed = tuple(int(dtype.itemsize * np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    if interface.get("strides") not in (None, packed):
+        raise InputError(
+            f"Vector.wrap: an array of strides {interface['strides']} cannot be used in place; a contiguous one can."
+        )
+    if interface["data"][1]:
+        raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
+    return {**interface, "shape": shape, "stream": interface.get("stream")}

@@ -50,9 +50,16 @@ class Assembly(_Entries):
     local_rows : int, optional
         Rows of a square matrix that this rank owns; dealt evenly by default.
 
+    Raises
+    ------
+    InputError
+        An index is outside of the matrix, on all ranks with the first bad entry.
+    ShapeError
+        i and j differ in length, ``shape`` is not two numbers, or the ranks' ``local_rows`` do not add up to the rows.
+
     Notes
     -----
-    Collective; an index out of range raises on all ranks with the first bad entry. Cost: the entries are sorted within their rows,
+    Collective. Cost: the entries are sorted within their rows,
     and those of other ranks' rows announced there. Afterwards 4 bytes an entry and 8 for each of the matrix are kept, and the memory
     of the last two matrices' values for the next.
     Source: Mills et al. (2025), section 3; PETSc's MatSetPreallocationCOO and MatSetValuesCOO.
@@ -102,9 +109,18 @@ class Assembly(_Entries):
         -------
         Matrix
 
+        Raises
+        ------
+        ShapeError
+            There are other than as many values as entries.
+        DtypeError
+            The values are of none of the four dtypes.
+        InputError
+            ``add_to`` is no matrix of this assembly.
+
         Notes
         -----
-        Collective. A queue's matrix is returned at once; whatever uses it comes after, and what needs its values on the host waits and
+        Collective. NaN is not looked for here; a solver refuses the matrix. A queue's matrix is returned at once; whatever uses it comes after, and what needs its values on the host waits and
         copies them there (``am.gpu_state()["copies"]``). The order of sums is (rank, position), so the bits are the same every time and on
         every queue. Several matrices of one assembly share their pattern, and `Solver.update` sees that.
         """
@@ -133,9 +149,18 @@ class VectorAssembly(_Entries):
     remote : "send" or "error"
         What becomes of entries in other ranks' parts.
 
+    Raises
+    ------
+    InputError
+        An index is outside of the vector, or of my part with ``remote="error"``; on all ranks with the first bad entry.
+    ShapeError
+        The ranks' ``local_size`` do not add up to the size.
+    OptionError
+        ``remote`` is another word.
+
     Notes
     -----
-    Collective; an index out of range raises on all ranks with the first bad entry. Sums and the last value follow the order (rank, position).
+    Collective. Sums and the last value follow the order (rank, position).
     So the bits are those of one process that has all entries of rank 0, then those of rank 1, and so on. Cost: linear in the entries;
     afterwards 4 bytes an entry and 4 for each of the vector are kept.
     Source: PETSc's VecSetPreallocationCOO and VecSetValuesCOO.
@@ -192,6 +217,11 @@ class VectorAssembly(_Entries):
         Returns
         -------
         array, shape (my entries of the vector,), or Vector
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            As for `Assembly.matrix`.
 
         Notes
         -----

@@ -338,7 +338,14 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     comm : None or mpi4py.MPI.Comm
         Whose ranks write together. Without it each process writes a file of its own.
     **things : Matrix, array of my rows, (n) or (n, k), or str
-        Under the names that `load` returns them by.
+        Under the names that `load` returns them by: 1 to 63 characters.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    InputError, ShapeError, DtypeError
+        A thing is none of the three, a matrix is on other ranks, or the ranks give other names.
 
     Notes
     -----

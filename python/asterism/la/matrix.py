@@ -308,6 +308,14 @@ class Matrix(Arithmetic, MeshFacts):
         Returns
         -------
         Matrix
+            Of the values' dtype.
+
+        Raises
+        ------
+        ShapeError
+            There are other than as many values as my entries.
+        InputError
+            A value is NaN or infinite; the text has its row.
 
         Notes
         -----

@@ -56,6 +56,12 @@ class Operator:
     name : str
         For messages.
 
+    Raises
+    ------
+    ShapeError, DtypeError
+        A size is negative, ``diagonal`` does not fit or the operator is not square, or a dtype is none of the four.
+        Of a product: the function has returned another shape.
+
     Notes
     -----
     Collective. What a function raises on one rank is raised on all; one that communicates must raise before it does so, or on all.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.values import dtype_name, unmasked
 from ..comm.communicator import reported
+from ..device.gpu import gpu_array
 from ..device.queue import GpuArray, Queue, handle_of, queue_of
 from ..errors import DtypeError, InputError, ShapeError
 from .operator import Operator, as_values
@@ -39,6 +40,13 @@ class Vector:
     unified : bool
         On a GPU's queue: in memory that the host and the GPU both address, moved by pages as they touch it. Nothing is copied between
         them, and it may be larger than the GPU's own. Freeing it waits for the device.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        ``columns`` is below 1, or ``dtype`` none of the four.
+    UnsupportedError
+        ``unified`` is true, and the queue is on no GPU.
 
     Notes
     -----
@@ -121,7 +129,7 @@ class Vector:
         if interface is None and getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] in (2, 10):  # CUDA, ROCm
             # the exporter makes our stream wait for its work
             interface, owner = _core.dlpack_interface(array.__dlpack__(stream=q.stream))
-        if (on_gpu := _gpu_array(interface)) is not None:
+        if (on_gpu := gpu_array(interface)) is not None:
             k = 1 if len(on_gpu["shape"]) == 1 else int(on_gpu["shape"][1])
             h = _core.QueueVector.wrap_gpu(
                 A._vector_layout,
@@ -442,25 +450,6 @@ class Vector:
         Collective. Does not wait. Squares that overflow or underflow do no harm, but with ``-reproducible``.
         """
         return Scalar._of(self._h.norm())
-
-
-def _gpu_array(interface: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Where an array lies on a GPU, checked; None if it does not."""
-    if interface is None:
-        return None
-    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
-    if dtype.name not in ("float32", "float64", "complex64", "complex128"):
-        raise InputError(f"Vector.wrap: an array of dtype {dtype}; float32, float64, complex64 or complex128.")
-    if len(shape) not in (1, 2):
-        raise ShapeError(f"Vector.wrap: an array of shape {shape}; (n) or (n, k).")
-    packed = tuple(int(dtype.itemsize * np.prod(shape[i + 1 :])) for i in range(len(shape)))
-    if interface.get("strides") not in (None, packed):
-        raise InputError(
-            f"Vector.wrap: an array of strides {interface['strides']} cannot be used in place; a contiguous one can."
-        )
-    if interface["data"][1]:
-        raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
-    return {**interface, "shape": shape, "stream": interface.get("stream")}
 
 
 @reported("dots")

@@ -134,6 +134,13 @@ _ARGUMENTS = """
     info : int
         0: converged; positive: the tolerance was not reached after so many iterations; negative: the method broke down.
 
+    Raises
+    ------
+    ShapeError
+        A is not square, or b or x0 does not fit it.
+    DtypeError, InputError, OptionError
+        b has no numbers, or a tolerance is negative.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp

@@ -198,10 +198,17 @@ class Solver(Description):
             preconditioner keeps what depends on them alone: amg its aggregates and prolongation (from the second update on; the first keeps
             them; ``-pc_amg_reuse_interpolation false``: nothing), ilu its fill. ``setup_seconds`` of the next `info` says what it took.
 
+        Raises
+        ------
+        ShapeError
+            Size, dtype or the rows of each rank are others. Nothing is changed.
+        InputError
+            A is no matrix; or it has NaN or empty rows, or cannot be set up.
+
         Notes
         -----
         Collective. Options stay; what was chosen by a look at the matrix is chosen again. After an error of the set-up the solver solves
-        nothing until an update succeeds. A matrix of another size is refused, and changes nothing. A solver of which another one uses the preconditioner changes that too.
+        nothing until an update succeeds. A solver of which another one uses the preconditioner changes that too.
 
         Examples
         --------
