@@ -207,9 +207,7 @@ class StarForest(ForestAlgebra):
             lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}{by}")
         return "\n".join(lines)
 
-    # moving data
-
-    # what the extension's functions take
+    # moving data: what the extension's functions take, and they themselves
 
     def _down(self, rootdata: Any, leafdata: Any, op: Op) -> tuple[Any, ...]:
         at, items = plain_items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
@@ -286,8 +284,8 @@ class StarForest(ForestAlgebra):
         Notes
         -----
         Returns when the leaves here have their values, and rootdata may change. Cost: a message for each rank with leaves on my roots, and
-        one from each rank with roots of my leaves; positions that follow each other are neither packed nor unpacked. No message leaves a
-        machine's memory where ranks share it.
+        one from each rank with roots of my leaves, by shared memory within a machine. Positions that follow each other are neither packed
+        nor unpacked.
         """
         if isinstance(rootdata, tuple):
             return self.bcast_begin(rootdata, leafdata, op).end()
