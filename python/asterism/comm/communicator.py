@@ -244,7 +244,7 @@ def _stack() -> str:
 class InputTypeError(CommError, TypeError):
     """An argument that is not the array it must be."""
 
-    def __init__(self, what: str, got: object) -> None:
+    def __init__(self, what: str, got: Any) -> None:
         given = type(got).__name__
         if hasattr(got, "strides") and hasattr(got, "dtype"):
             given = f"one of dtype {got.dtype} with strides {got.strides}"

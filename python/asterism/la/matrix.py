@@ -367,7 +367,7 @@ class Matrix(Arithmetic, MeshFacts):
         Returns
         -------
         Matrix
-            The same matrix where the dtype is its own. Pattern and messages are shared.
+            The same matrix where the dtype is its own.
 
         Raises
         ------
