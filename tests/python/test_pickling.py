@@ -96,7 +96,7 @@ def test_a_matrix(dtype, storage):
     A = am.gallery.elasticity((3, 2, 2), dtype=dtype)
     assert A.near_null_space is not None
     A = A.with_storage(storage)
-    for B in (sent(A), copy.copy(A), copy.deepcopy(A)):
+    for B in (sent(A), copy.copy(A), copy.deepcopy(A), A.astype(dtype)):
         assert B.dtype == A.dtype and B.shape == A.shape and B.block_size == 3
         assert (B.storage == A.storage) and (A.storage == storage or storage == "auto")
         assert np.array_equal(B.toarray(), A.toarray()) and np.array_equal(B.near_null_space, A.near_null_space)

@@ -367,7 +367,7 @@ class Matrix(Arithmetic, MeshFacts):
         Returns
         -------
         Matrix
-            The same matrix where the dtype is its own.
+            One that shares the entries where the dtype is its own; what is said of the mesh is the copy's own.
 
         Raises
         ------
@@ -380,7 +380,7 @@ class Matrix(Arithmetic, MeshFacts):
         """
         name = dtype_name(dtype, "Matrix.astype")
         self._comm.require_same("Matrix.astype", [("dtype", name)])
-        return Matrix(self._h.converted(name))
+        return Matrix(self._h.shared() if name == self.dtype.name else self._h.converted(name))
 
     @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:
