@@ -62,7 +62,7 @@ class Roofline:
 
         Notes
         -----
-        The first call of a process measures, within a second.
+        Measured once on a machine, in about a second, and then read from ``~/.cache/asterism/machine.json``.
         """
         from ..base.machine import memory_bandwidth
 
