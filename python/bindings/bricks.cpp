@@ -102,8 +102,8 @@ void bind_bricks(nb::module_& m) {
   nb::class_<BrickDomain>(m, "BrickDomain")
       .def(
           "__init__",
-          [](BrickDomain* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
-             std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport) {
+          [](BrickDomain* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::vector<std::int64_t> const& brick,
+             std::vector<bool> const& periodic, std::vector<std::int64_t> const& ranks, std::optional<std::string> const& transport) {
             auto const t = transport_of(transport);
             nb::gil_scoped_release const gil;
             new (self) BrickDomain(c, shape, brick, periodic, ranks, t);

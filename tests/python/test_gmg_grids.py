@@ -114,3 +114,15 @@ def test_grids_of_one_point_along_an_axis_are_solved():
     L = st.operator(s, (2000, 2))
     x = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-8).solve(np.ones((2000, 2)))
     assert np.allclose(L @ x, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("brick", [10**5, 2**31, 10**10, (10**10, 8, 8), (4097, 4096, 1)])
+def test_bricks_that_cannot_be_meant_are_refused(brick):
+    """Before memory is taken for the points of a brick beyond the grid."""
+    i, j, k = st.indices(3)
+    u, out = st.grid("u", 3), st.grid("out", 3)
+    s = st.assign(out(i, j, k), 6 * u(i, j, k) - u(i + 1, j, k))
+    with pytest.raises(am.ShapeError, match=r"a brick of .* points; at most 16777216 in all"):
+        st.operator(s, (16, 16, 16), brick=brick)
+    with pytest.raises(am.InputError, match="cannot be cut into 10000000000 boxes"):
+        st.operator(s, (16, 16, 16), ranks=(10**10, 1, 1))

@@ -73,7 +73,7 @@ Dense by_definition(BrickDomain const& fine, BrickDomain const& coarse, Centring
 
 struct Case {
   std::vector<i64> shape;
-  std::vector<int> brick;
+  std::vector<i64> brick;
   std::vector<bool> periodic;
   Centring centring;
   std::optional<Ends> ends = {};
@@ -225,7 +225,7 @@ TEST(BrickTransfer, ByCubicsReproducesThem) {
 }
 
 TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
-  auto const coarse = [](std::vector<i64> const& shape, std::vector<int> const& brick, std::vector<bool> const& periodic, Centring centring,
+  auto const coarse = [](std::vector<i64> const& shape, std::vector<i64> const& brick, std::vector<bool> const& periodic, Centring centring,
                          std::vector<int> const& least = {}) {
     return BrickTransfer::coarsened(BrickDomain(world(), shape, brick, periodic), centring, {false, least, 0});
   };
@@ -241,7 +241,7 @@ TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
   EXPECT_FALSE(coarse({62}, {2}, {true}, Centring::nodes, {2}));
   EXPECT_FALSE(coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes, {5, 1})) << "a stencil that reads 5 points far";
   EXPECT_FALSE(coarse({6}, {6}, {true}, Centring::nodes, {4})) << "bricks of 3 points";
-  auto const any = [](std::vector<i64> const& shape, std::vector<int> const& brick, std::vector<bool> const& periodic, Centring centring,
+  auto const any = [](std::vector<i64> const& shape, std::vector<i64> const& brick, std::vector<bool> const& periodic, Centring centring,
                       i64 points_per_rank = 0) {
     return BrickTransfer::coarsened(BrickDomain(world(), shape, brick, periodic), centring, {true, {}, points_per_rank});
   };

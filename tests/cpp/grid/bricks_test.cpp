@@ -75,13 +75,13 @@ TEST(BrickDomain, NeighboursAreThoseOfTheGrid) {
   for (int turn = 0; turn < 60; ++turn) {
     auto const d = std::size_t(1 + below(3));
     std::vector<i64> shape;
-    std::vector<int> brick;
+    std::vector<i64> brick;
     std::vector<bool> periodic;
     for (std::size_t a = 0; a < d; ++a) {
       brick.push_back(1 + below(4));
       periodic.push_back(below(2) == 0);
       i64 const whole = brick[a] * (1 + below(d == 1 ? 12 : 5));
-      shape.push_back(periodic[a] ? whole : std::max<i64>(1, whole - below(brick[a])));
+      shape.push_back(periodic[a] ? whole : std::max<i64>(1, whole - below(int(brick[a]))));
     }
     BrickDomain const domain(world(), shape, brick, periodic);
     auto const n = domain.shape(), b = domain.brick();
@@ -156,12 +156,12 @@ TEST(BrickSchedule, EachStageFindsWhatItReads) {
   for (int turn = 0; turn < 120; ++turn) {
     auto const d = std::size_t(1 + below(3));
     std::vector<i64> shape;
-    std::vector<int> brick;
+    std::vector<i64> brick;
     std::vector<bool> periodic;
     for (std::size_t a = 0; a < d; ++a) {
       brick.push_back(1 + below(4));
       periodic.push_back(below(2) == 0);
-      shape.push_back(i64(brick[a]) * (1 + below(d == 1 ? 40 : d == 2 ? 14 : 9)));
+      shape.push_back(brick[a] * (1 + below(d == 1 ? 40 : d == 2 ? 14 : 9)));
     }
     BrickDomain const domain(world(), shape, brick, periodic);
     int const stages = 2 + below(4), threads = 1 + below(3), held = std::max(1, stages - 1 - below(2)), planes = int(domain.brick()[0]);
@@ -240,6 +240,11 @@ TEST(BrickDomain, WrongInputIsAnErrorOnAllRanks) {
   EXPECT_NE(text([] { BrickDomain(world(), {12}, {8}, {true}); }).find("multiple of the 8 points"), std::string::npos);
   EXPECT_NE(text([] { BrickDomain(world(), {12, 4}, {8}, {true}); }).find("needs as many sizes"), std::string::npos);
   EXPECT_NE(text([] { BrickDomain(world(), {12}, {0}, {false}); }).find("at least 1"), std::string::npos);
+  for (std::int64_t const n : {std::int64_t(1) << 40, std::int64_t(1) << 62}) {
+    EXPECT_NE(text([n] { BrickDomain(world(), {12}, {n}, {false}); }).find("at most 16777216 in all"), std::string::npos);
+    EXPECT_NE(text([n] { BrickDomain(world(), {12, 12}, {n, n}, {false, false}); }).find("at most 16777216 in all"), std::string::npos);
+    EXPECT_NE(text([n] { BrickDomain(world(), {16}, {8}, {true}, {n}); }).find("cannot be cut"), std::string::npos);
+  }
   EXPECT_NE(text([] { BrickDomain(world(), {16}, {8}, {true}, {world().size() + 1}); }).find("cannot be cut"), std::string::npos);
   if (world().size() > 1) {
     EXPECT_NE(text([] { BrickDomain(world(), {16 + world().rank()}, {8}, {false}); }).find("shape"), std::string::npos);

@@ -15,6 +15,8 @@ namespace {
 using i64 = std::int64_t;
 using comm::IndexSet;
 
+constexpr i64 most_of_brick = i64(1) << 24;  // points; of those beyond the grid too, which only take memory
+
 /// Numbers of the bricks around a box, one deep, in an array of (n + 2) bricks a direction; -1: not known.
 std::size_t around(Triple const& n, Triple const& at) {
   return std::size_t(((at[0] + 1) * (n[1] + 2) + at[1] + 1) * (n[2] + 2) + at[2] + 1);
@@ -61,8 +63,8 @@ i64 rows_at_once(i64 bytes_of_row) {
   return std::max<i64>(1, cache / 3 / std::max<i64>(1, bytes_of_row));
 }
 
-BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<int> const& brick,
-                         std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport,
+BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<i64> const& brick,
+                         std::vector<bool> const& periodic, std::vector<i64> const& boxes, comm::TransportChoice transport,
                          i64 most_ranks) {
   auto s = std::make_shared<State>();
   auto const d = shape.size();
@@ -74,11 +76,15 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
     ASTERISM_REQUIRE(brick.size() == d && periodic.size() == d && (boxes.empty() || boxes.size() == d), shape,
                      "a domain of {} dimensions needs as many sizes of a brick and answers to 'periodic', not {} and {}.", d, brick.size(),
                      periodic.size());
-    i64 padded = 1, ranks = 1;
+    i64 padded = 1, ranks = 1, points = 1;
     for (std::size_t a = 0; a < d; ++a) {
       ASTERISM_REQUIRE(shape[a] >= 1 && shape[a] <= std::numeric_limits<int>::max() / 2, shape,
                        "axis {} has {} points; 1 to {} are possible.", a, shape[a], std::numeric_limits<int>::max() / 2);
       ASTERISM_REQUIRE(brick[a] >= 1, shape, "a brick of {} points along axis {}; at least 1.", brick[a], a);
+      points = brick[a] > most_of_brick / points ? most_of_brick + 1 : points * brick[a];
+      ASTERISM_REQUIRE(points <= most_of_brick, shape,
+                       "a brick of {} points; at most {} in all. Take smaller bricks, such as of 8 along each axis.", text(brick),
+                       most_of_brick);
       ASTERISM_REQUIRE(!periodic[a] || shape[a] % brick[a] == 0, shape,
                        "axis {} is periodic with {} points: that is no multiple of the {} points of a brick. Choose another brick=.", a,
                        shape[a], brick[a]);
@@ -91,8 +97,8 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
     ASTERISM_REQUIRE(boxes.empty() || ranks == comm.size(), value, "the domain is cut into {} boxes, but there are {} ranks.", ranks,
                      comm.size());
   });
-  std::vector<i64> const sizes(brick.begin(), brick.end()), cuts(boxes.begin(), boxes.end()), flags(periodic.begin(), periodic.end());
-  comm::Fact const facts[] = {{"shape", text(shape)}, {"brick", text(sizes)}, {"periodic", text(flags)}, {"boxes", text(cuts)}};
+  std::vector<i64> const flags(periodic.begin(), periodic.end());
+  comm::Fact const facts[] = {{"shape", text(shape)}, {"brick", text(brick)}, {"periodic", text(flags)}, {"boxes", text(boxes)}};
   comm::require_same(comm, "domain of bricks", facts);
   s->dimensions = int(d);
   s->shape = s->brick = {1, 1, 1};
@@ -101,7 +107,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
     s->shape[b] = shape[a], s->brick[b] = brick[a];
     counts[b] = (shape[a] + brick[a] - 1) / brick[a];
     around_ends[b] = periodic[a];
-    p[b] = boxes.empty() ? 0 : boxes[a];
+    p[b] = boxes.empty() ? 0 : int(boxes[a]);
     s->extent.push_back(int(shape[a]));
   }
   if (boxes.empty()) p = Partition::choose_boxes(counts, int(d), around_ends, comm.size());

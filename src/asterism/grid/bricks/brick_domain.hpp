@@ -29,8 +29,8 @@ class BrickDomain {
   /// shape, brick: points in each direction. A periodic direction is a multiple of the brick. boxes: into how many each direction is cut,
   /// or empty: chosen. most_ranks: with bricks. Collective; bad input is an error on all ranks. Memory: that of 3^d + 1 numbers for each
   /// brick.
-  BrickDomain(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
-              std::vector<bool> const& periodic, std::vector<int> const& boxes = {},
+  BrickDomain(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::vector<std::int64_t> const& brick,
+              std::vector<bool> const& periodic, std::vector<std::int64_t> const& boxes = {},
               comm::TransportChoice transport = comm::default_transport(),
               std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max());
 

@@ -25,8 +25,7 @@ i64 brick_of_period(i64 points, i64 reach, i64 before) {
 std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how) {
   auto const& least = how.least;
   i64 points = 1, fine_points = 1;
-  std::vector<i64> shape;
-  std::vector<int> brick, boxes;
+  std::vector<i64> shape, brick, boxes;
   std::vector<bool> periodic;
   for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d) {
     auto const n = fine.shape()[d];
@@ -39,7 +38,7 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
     if (n == 0 || !fits || !wide) return std::nullopt;
     points *= m, fine_points *= n;
     shape.push_back(m);
-    brick.push_back(int(b));
+    brick.push_back(b);
     periodic.push_back(around);
     boxes.push_back(fine.partition().boxes()[d]);
   }
