@@ -1,8 +1,12 @@
 import gzip
 import os
+import shutil
 import stat
 import struct
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,3 +251,65 @@ assert x.shape == (1000,) and x[0] in (1, 2) and np.all(x == x[0])
 """,
     )
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith("x.")] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "a.mat", "a.petsc", "a.ast", "a.h5"])
+def test_a_link_stays_a_link_and_a_pipe_stays_a_pipe(tmp_path, name):
+    if name == "a.h5":
+        pytest.importorskip("h5py")
+    A = am.gallery.poisson((4, 4))
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / name).write_text("old")
+    (tmp_path / name).symlink_to(tmp_path / "far" / name)
+    am.write_matrix(tmp_path / name, A)
+    assert (tmp_path / name).is_symlink() and am.read_matrix(tmp_path / "far" / name).nnz == 64
+    pipe = tmp_path / f"pipe{name}"
+    os.mkfifo(pipe)
+    with pytest.raises(am.FileError, match="device or a pipe, which no file can replace"):
+        am.write_matrix(pipe, A)
+    with pytest.raises(am.FileError, match="device or a pipe, which is not read twice"):
+        am.read_matrix(pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "far", pipe.name])
+    assert [p.name for p in (tmp_path / "far").iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "a.mat", "a.petsc", "a.ast", "a.h5"])
+def test_a_disk_that_is_full_is_an_error_and_leaves_what_was_there(tmp_path, name):
+    """HDF5 itself crashes there."""
+    if name == "a.h5":
+        pytest.importorskip("h5py")
+    (tmp_path / name).write_text("old")
+    script = f"""
+import resource
+import asterism as am
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    am.write_matrix({str(tmp_path / name)!r}, am.gallery.elasticity((8, 8, 8)))
+except am.FileError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "cannot be written: " in done.stdout and not done.stderr, done
+    assert [p.name for p in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "old"
+
+
+def test_names_that_are_no_text(tmp_path):
+    name = tmp_path / os.fsdecode(b"n\xe9.mtx")
+    name.write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n")
+    for call in (am.read_matrix, am.read_vector, am.load, lambda p: am.write_matrix(p, am.gallery.poisson((2,)))):
+        with pytest.raises(am.InputError, match="is no UTF-8. Rename the file"):
+            call(name)
+
+
+def test_nothing_is_left_of_a_writer_that_is_interrupted(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copyfileobj", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        am.write_matrix(tmp_path / "a.mtx.gz", am.gallery.poisson((4, 4)))
+    monkeypatch.setattr(am.la.io, "agreed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        am.la.io._compressed(am.gallery.poisson((4, 4))._h.comm, str(tmp_path / "b.mtx.gz"), lambda p: Path(p).touch())
+    assert not list(tmp_path.iterdir())

@@ -11,18 +11,36 @@ from typing import IO, Any
 
 from ..errors import FileError
 
-__all__ = ["check_apart", "check_target", "replacing"]
+__all__ = ["check_apart", "check_target", "is_text", "replacing"]
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a name is UTF-8. On Linux any bytes may name a file; Python has surrogates for the others."""
+    return not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def check_target(path: str | Path, what: str) -> None:
     """Raise where no file could be written: before the work whose result is to lie there."""
-    target = Path(path).resolve()
+    if not str(path):
+        raise FileError(f"{what} has an empty name. Give that of a file.")
+    target = _behind_links(path)
     if target.is_dir():
         raise FileError(f"{what} '{path}' is a folder. Give the name of a file in it.")
     if not target.parent.is_dir():
         raise FileError(f"{what} '{path}': the folder '{target.parent}' does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK):
         raise FileError(f"{what} '{path}': the folder '{target.parent}' cannot be written to.")
+
+
+def _behind_links(path: str | Path) -> Path:
+    """Return where a file is to lie; raise for links in a circle, and where what lies there would be lost, such as /dev/null."""
+    try:
+        target = Path(path).resolve()
+    except (OSError, RuntimeError) as error:
+        raise FileError(f"'{path}' cannot be written: {error}.") from error
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise FileError(f"'{path}' is a device or a pipe, which no file can replace. Give the name of a file.")
+    return target
 
 
 def check_apart(written: dict[str, str | None], read: dict[str, str | None]) -> None:
@@ -45,7 +63,7 @@ def check_apart(written: dict[str, str | None], read: dict[str, str | None]) -> 
 @contextmanager
 def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
     """Open a file beside `path` that takes its place when the block ends, and is dropped if the block fails."""
-    target = Path(path).resolve()
+    target = _behind_links(path)
     try:
         part = target.parent / f".{secrets.token_hex(8)}.part"
         # as any file of the user's: the umask decides who may read it

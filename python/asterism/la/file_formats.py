@@ -36,6 +36,8 @@ def format_of(path: str | Path) -> str:
     ``matrix_market``, ``petsc``, ``archive`` (asterism's own), ``harwell_boeing``, ``npz``, ``npy``, ``matlab``, ``hdf5`` or ``tar``.
     """
     p = Path(path)
+    if p.exists() and not p.is_file() and not p.is_dir():
+        raise FileError(f"'{p}' is a device or a pipe, which is not read twice. Write it to a file first.")
     try:
         with p.open("rb") as f:
             head = f.read(16)

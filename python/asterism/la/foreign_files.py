@@ -1,7 +1,8 @@
-"""Files that other libraries read whole: SciPy's, MATLAB's, HDF5 and archives."""
+"""Files that other libraries read and write whole: SciPy's, MATLAB's, HDF5 and archives."""
 
 from __future__ import annotations
 
+import io
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.files import replacing
 from ..base.indices import as_indices
 from ..errors import AsterismError, FormatError, UnsupportedError
 
-__all__ = ["checked", "extracted", "read_hdf5", "read_matlab", "read_npz", "the_one"]
+__all__ = ["checked", "extracted", "read_hdf5", "read_matlab", "read_npz", "the_one", "write_hdf5"]
 
 
 def the_one(path: str, names: list[str], wanted: str | None, how: str = "--name") -> str:
@@ -54,6 +56,20 @@ def extracted(path: str, folder: str, ending: str) -> str:
         if isinstance(error, AsterismError):
             raise
         raise FormatError(f"'{path}' is no archive that can be read: {error}.") from error
+
+
+def write_hdf5(path: str, shape: tuple[int, int], ptr: NDArray[np.int64], col: NDArray[Any], val: NDArray[Any]) -> None:
+    """Write a CSR group A. It is made in memory: HDF5 crashes where a disk is full."""
+    import h5py
+
+    made = io.BytesIO()
+    with h5py.File(made, "w") as f:
+        g = f.create_group("A")
+        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", shape
+        for name, values in (("data", val), ("indices", col), ("indptr", ptr)):
+            g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
+    with replacing(path, binary=True) as out:
+        out.write(made.getbuffer())
 
 
 def checked(S: Any, path: str) -> Any:

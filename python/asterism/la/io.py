@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..base.files import replacing
+from ..base.files import is_text, replacing
 from ..base.indices import as_count
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call
 from ..errors import FormatError, InputError, ShapeError
 from .file_formats import MATRIX_MARKET, PETSC, check_matrix_name, check_vector_name, format_with
-from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one
+from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one, write_hdf5
 from .matrix import Matrix
 from .operator import Operator, as_values
 
@@ -45,6 +45,8 @@ def _path_of(call: str, comm: _core.Communicator, path: str | Path, **given: Any
 def _check_path(path: str) -> None:
     if not isinstance(path, str) or "\0" in path:
         raise InputError(f"the path is {path!r}; text without a zero character is needed.")
+    if not is_text(path):
+        raise InputError(f"the path is {path!r}, which is no UTF-8. Rename the file.")
 
 
 def _own(A: Any, call: str, kind: type[Operator] = Matrix) -> Any:
@@ -291,7 +293,7 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
         with replacing(p, binary=True) as out:
             scipy.io.savemat(out, {"A": wide}, do_compression=True)
     elif p.endswith((".h5", ".hdf5")):
-        _write_hdf5(p, A)
+        write_hdf5(p, A.shape, *A._rows())
     elif p.endswith(MATRIX_MARKET):
         _core.write_matrix_market(p, A._h)
     else:
@@ -301,30 +303,20 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
 def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
     """Let all ranks write a plain file beside, of a name that is nobody's, which rank 0 then compresses to `path`."""
     plain = f"{path}.{comm.all_gather_text(str(os.getpid()))[0]}.plain"
-    write(plain)
 
     def compress() -> None:
         if comm.rank > 0:
             return
-        try:
-            with replacing(path, binary=True) as out, open(plain, "rb") as text:
-                with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed:
-                    shutil.copyfileobj(text, packed, 1 << 20)
-        finally:
-            os.unlink(plain)
+        with replacing(path, binary=True) as out, open(plain, "rb") as text:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed:
+                shutil.copyfileobj(text, packed, 1 << 20)
 
-    agreed(comm, compress)
-
-
-def _write_hdf5(path: str, A: Matrix) -> None:
-    import h5py
-
-    ptr, col, val = A._rows()
-    with replacing(path, binary=True) as out, h5py.File(out, "w") as f:
-        g = f.create_group("A")
-        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", A.shape
-        for name, values in (("data", val), ("indices", col), ("indptr", ptr)):
-            g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
+    try:
+        write(plain)
+        agreed(comm, compress)
+    finally:  # Ctrl-C too
+        if comm.rank == 0:
+            Path(plain).unlink(missing_ok=True)
 
 
 @one_call("save")

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace asterism::la::io {
@@ -23,6 +24,18 @@ void read_all(int descriptor, std::string const& path, std::int64_t offset, std:
                      to.size() - done);
     done += std::size_t(n);
   }
+}
+
+/// Where a file is to lie. An error where what lies there would be lost, such as /dev/null.
+std::string behind_links(std::string const& path) {
+  std::error_code error;
+  auto const target = std::filesystem::weakly_canonical(path, error);
+  ASTERISM_REQUIRE(!error, file, "'{}' cannot be written: {}.", path, error.message());
+  auto const kind = std::filesystem::status(target, error).type();
+  ASTERISM_REQUIRE(kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::regular ||
+                       kind == std::filesystem::file_type::directory,
+                   file, "'{}' is a device or a pipe, which no file can replace. Give the name of a file.", path);
+  return target;
 }
 
 }  // namespace
@@ -42,8 +55,9 @@ InputFile::~InputFile() {
 void InputFile::read_at(std::int64_t offset, std::span<std::byte> to) const { read_all(descriptor_, path_, offset, to); }
 
 OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t bytes) : path_(std::move(path)), comm_(std::move(comm)) {
+  comm::agree(comm_, [&] { target_ = behind_links(path_); });
   // processes that write the same file, each by itself, have each a file of their own beside it
-  beside_ = comm_.size() == 1 ? format("{}.{}.part", path_, getpid()) : path_ + ".part";
+  beside_ = comm_.size() == 1 ? format("{}.{}.part", target_, getpid()) : target_ + ".part";
   auto const open_with = [&](int flags) {
     descriptor_ = open(beside_.c_str(), O_RDWR | O_CLOEXEC | flags, 0644);
     ASTERISM_REQUIRE(descriptor_ >= 0, file, "'{}' cannot be written: {}.", path_, std::strerror(errno));
@@ -88,7 +102,8 @@ void OutputFile::finish() {
   });
   comm::agree(comm_, [&] {
     if (comm_.rank() == 0)
-      ASTERISM_REQUIRE(std::rename(beside_.c_str(), path_.c_str()) == 0, file, "'{}' cannot be written: {}.", path_, std::strerror(errno));
+      ASTERISM_REQUIRE(std::rename(beside_.c_str(), target_.c_str()) == 0, file, "'{}' cannot be written: {}.", path_,
+                       std::strerror(errno));
   });
   finished_ = true;
 }

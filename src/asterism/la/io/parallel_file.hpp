@@ -31,7 +31,8 @@ class InputFile {
   std::int64_t size_ = 0;
 };
 
-/// Written beside `path` by all ranks; takes its place in finish(), or is removed. The ranks must see the same file system.
+/// Written beside `path`, or the file that it links to, by all ranks; takes its place in finish(), or is removed. The ranks must see the
+/// same file system.
 class OutputFile {
  public:
   /// Of so many bytes, zeros until they are written. Collective; an error on any rank is thrown on all.
@@ -51,7 +52,7 @@ class OutputFile {
   void finish();
 
  private:
-  std::string path_, beside_;
+  std::string path_, target_, beside_;
   comm::Communicator comm_;
   int descriptor_ = -1;
   bool finished_ = false;
