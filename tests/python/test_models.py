@@ -47,9 +47,12 @@ def test_what_the_sizes_do_not_determine_is_told():
     latency = models.fit([1.0, 2.0, 3.0], [1e-6, 1e-6, 1e-6])
     assert (
         latency.alpha == pytest.approx(1e-6, rel=1e-6)
-        and latency.beta > 1e10
+        and math.isinf(latency.beta)
+        and math.isinf(latency.beta_error)
         and math.isnan(models.fit(x[:3], x[:3]).holdout_error)
     )
+    tiny = models.fit(x, 1e-320 * x)
+    assert tiny.alpha == 0 and not math.isnan(tiny.beta_error)
     for sizes, seconds, text in (
         ([1, 2, 3], [1, 2], "equal length"),
         ([1, 2, 0], [1, 2, 3], "positive and finite"),
@@ -274,6 +277,7 @@ def test_nsight_files_that_are_wrong(tmp_path):
         (text.replace("dram__bytes.sum", "other"), "no dram__bytes"),
         (text.replace('"2"', '"two"'), "number is needed"),
         (text.replace(',"5"', ""), "may be cut"),
+        (text.replace(',"5"', ',"5'), "may be cut"),
         (text.replace('"","",', '"","k",'), "units is missing"),
     ):
         path.write_text(changed)
@@ -424,9 +428,23 @@ def test_levels_of_multigrid(tmp_path):
         code == 0 and "mine levels applyOp" in out and "other levels applyOp" in out and (tmp_path / "fit.svg").exists()
     )
     assert "series over bytes and points" in command("fit", path, "--plot", tmp_path / "fit.svg")[1]
-    for wrong in ("[]", "{}", '{"operations": []}', '{"operations": [{"level": 0}], "cycles": 3}'):
+    one = '{"operations": [{"level": %s, "operation": "smooth", "seconds": [%s]}], "cycles": 3}'
+    damaged = [one % (-1, 1), one % (10**9, 1), one % (0, "NaN"), one % (0, -1)]
+    for wrong in ("[]", "{}", '{"operations": []}', '{"operations": [{"level": 0}], "cycles": 3}', *damaged):
         path.write_text(wrong)
         assert "no times of levels" in command("levels", path)[1]
+    path.write_text(one % (0, 0.0))
+    assert command("levels", path)[0] == 0
+    for wrong in ("[" * 100_000, '[{"case": "a", "bytes": 1%s, "seconds": [1]}]' % ("0" * 400)):
+        path.write_text(wrong)
+        assert "no JSON" in command("fit", path)[1] or "no times" in command("fit", path)[1]
+
+
+def test_a_ceiling_is_a_positive_number(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"case": "a", "bytes": b, "seconds": [1e-6 + b / 1e9]} for b in (8, 64, 512)]))
+    for wrong in ("0", "-1", "nan"):
+        assert "positive number is needed" in command("fit", path, "--ceiling", wrong)[1]
 
 
 def test_records_of_the_project_are_read():
@@ -447,6 +465,9 @@ def test_command_line(tmp_path):
     assert command("scaling", "--json", "--machine", tmp_path / "m.json", "--nodes", "2") == (0, out)
     (tmp_path / "m.json").write_text(command("scaling", "--json", "--nodes", "2")[1])
     assert "several machines" in command("scaling", "--machine", tmp_path / "m.json")[1]
+    assert "--plot draws the scaling" in command("scaling", "--shares", "--plot", tmp_path / "s.svg")[1]
+    (tmp_path / "m.json").write_text(json.dumps({**machine, "host_bandwidth": None}))
+    assert json.loads(command("scaling", "--json", "--machine", tmp_path / "m.json")[1])["cases"]
     (tmp_path / "m.json").write_text(json.dumps({**machine, "name": "mine", "memory_bandwidth": 2e12}))
     code, faster = command("scaling", "--json", "--machine", tmp_path / "m.json", "--nodes", "2")
     assert code == 0 and json.loads(faster)["cases"][0]["seconds"] < json.loads(out)["cases"][0]["seconds"]
@@ -476,3 +497,6 @@ def test_efficiencies_above_one_are_refused(tmp_path):
     assert "between 0 and 1" in command("portability", tmp_path / "e.json")[1]
     (tmp_path / "e.json").write_text(json.dumps({"platform": "p", "roofline": {"k": None}}))
     assert "0 %" in command("portability", tmp_path / "e.json")[1]
+    for wrong in ({"roofline": {"k": 0.5}, "intensity": 5}, {"roofline": {}}, {"roofline": 5}, [1]):
+        (tmp_path / "e.json").write_text(json.dumps(wrong))
+        assert "has no efficiencies" in command("portability", tmp_path / "e.json")[1]

@@ -17,6 +17,7 @@ from ..models.operations import costs
 from ..models.roofline import Roofline
 from . import model_triangular
 from .output import print_json
+from .problems import count
 from .table import print_table
 
 __all__ = ["add_arguments", "run"]
@@ -25,14 +26,14 @@ Args = argparse.Namespace
 
 
 def _numbers(text: str) -> list[int]:
-    values = [int(word) for word in text.split(",")]
-    if any(v < 1 for v in values):
-        raise argparse.ArgumentTypeError(f"{text}: positive integers are needed")
-    return values
+    return [count(word) for word in text.split(",")]
 
 
 def _rates(text: str) -> list[float]:
-    return [float(word) for word in text.split(",")]
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers, as 1420,3000") from None
 
 
 EXAMPLES = (
@@ -150,6 +151,8 @@ def _line(args: Args) -> Roofline:
 
 
 def _fit(args: Args) -> None:
+    if args.ceiling is not None and not 0 < args.ceiling < math.inf:
+        raise InputError(f"--ceiling {args.ceiling:g}: a positive number is needed.")
     known = [(f, s) for f in args.file for s in records.read_series(f)]
     if len(args.file) > 1:
         known = [(f, dataclasses.replace(s, name=f"{Path(f).stem} {s.name}")) for f, s in known]
@@ -193,7 +196,7 @@ def _levels(args: Args) -> None:
         return
     for f in found:
         operations = list(dict.fromkeys(op for level in f.levels for op in level))
-        total = sum(f.totals)
+        total = sum(f.totals) or 1.0
         rows = [
             (n, *(f"{level[op]:.3e}" if op in level else "" for op in operations), f"{t:.3e}", _percent(t / total))
             for n, (level, t) in enumerate(zip(f.levels, f.totals, strict=True))
@@ -287,6 +290,8 @@ def _scaling(args: Args) -> None:
         raise InputError(f"--local {','.join(map(str, args.local))}: three numbers are needed, such as 512,512,512.")
     cycle = vcycle.Cycle(tuple(args.local))
     chosen = [_machine(name, args) for name in args.machine or machines.MACHINES]
+    if args.shares and args.plot:
+        raise InputError("--shares is a table: --plot draws the scaling, without it.")
     if args.shares:
         _shares(args, chosen, cycle)
         return

@@ -130,7 +130,7 @@ def fit(sizes: ArrayLike, seconds: ArrayLike) -> LatencyThroughput:
         alpha,
         1 / slope if slope > 0 else math.inf,
         errors[0],
-        errors[1] / slope**2 if slope > 0 else math.inf,
+        errors[1] / slope / slope if slope > 0 else math.inf,
         _rms(relative),
         _rms(left_out) if left_out else math.nan,
         (float(x.min()), float(x.max())),
@@ -171,5 +171,7 @@ def _least_squares(x: _Floats, t: _Floats) -> tuple[float, float, tuple[float, f
     if np.linalg.cond(normal) < 1e14:
         covariance = square * np.linalg.inv(normal)
         errors = (by_alpha * math.sqrt(covariance[0, 0]), by_slope * math.sqrt(covariance[1, 1]))
-    alpha, slope = by_alpha * float(found.x[0]), by_slope * float(found.x[1])
+    # a term that is rounding beside every time is not there
+    there = (found.x * jacobian(found.x)).mean(axis=0) > 1e-9
+    alpha, slope = by_alpha * float(found.x[0] * there[0]), by_slope * float(found.x[1] * there[1])
     return alpha, slope, errors, np.expm1(difference(found.x))

@@ -122,7 +122,7 @@ def read_machine(path: str | Path) -> Machine:
     """Read a machine from a JSON file with the names of `Machine`, or as ``asterism model scaling --json`` writes one."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{path}: {error}") from error
     if not isinstance(found, dict):
         raise InputError(f"{path}: an object with the parameters of a machine is needed.")
@@ -131,6 +131,7 @@ def read_machine(path: str | Path) -> Machine:
         if not several or any(m != several[0] for m in several):
             raise InputError(f"{path}: {len(cases)} cases of several machines, or of none; one machine is needed.")
         found = several[0]
+    found = {k: v for k, v in found.items() if v is not None}  # infinity, as --json writes it
     names = {
         f.name: f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         for f in dataclasses.fields(Machine)

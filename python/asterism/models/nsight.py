@@ -88,7 +88,10 @@ def read_nsight(path: str | Path) -> list[KernelCounters]:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: {error}") from error
     lines = [line for line in text.splitlines() if line.startswith('"')]  # the program's own output stands between
-    rows = list(csv.reader(lines, strict=True)) if lines else []
+    try:
+        rows = list(csv.reader(lines, strict=True)) if lines else []
+    except csv.Error as error:
+        raise FormatError(f"{path} is no CSV: {error}. The file may be cut.") from error
     if not rows or "Kernel Name" not in rows[0]:
         raise FormatError(f"{path}: no table of Nsight Compute. Write it with ncu --csv --page raw.")
     head = rows[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path} is no JSON: {error}. A benchmark writes it with --json.") from error
 
 
@@ -90,9 +91,15 @@ def read_levels(path: str | Path) -> LevelTimes:
     """Return what ``asterism bench gmg --json`` has measured on each level."""
     found = read_json(path)
     try:
-        levels: list[dict[str, float]] = [{} for _ in range(1 + max(o["level"] for o in found["operations"]))]
+        numbers = [o["level"] for o in found["operations"]]
+        if any(n not in range(100) for n in numbers):
+            raise ValueError(numbers)
+        levels: list[dict[str, float]] = [{} for _ in range(1 + max(numbers))]
         for o in found["operations"]:
-            levels[o["level"]][o["operation"]] = found["cycles"] * statistics.mean(map(float, o["seconds"]))
+            seconds = found["cycles"] * statistics.mean(map(float, o["seconds"]))
+            if not 0 <= seconds < math.inf:
+                raise ValueError(seconds)
+            levels[o["level"]][o["operation"]] = seconds
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise FormatError(f"{path} has no times of levels. asterism bench gmg --json writes them.") from error
     return LevelTimes(Path(path).stem, tuple(levels))
@@ -174,7 +181,7 @@ def _points(name: str, row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str]
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
 
 
 def read_platform(path: str | Path, roofline: Roofline | None = None) -> Platform:
@@ -190,11 +197,11 @@ def read_platform(path: str | Path, roofline: Roofline | None = None) -> Platfor
     found = read_json(path)
     if isinstance(found, dict) and found.get("bench") == "stencils":
         return _of_stencils(path, found)
-    if not isinstance(found, dict) or not isinstance(found.get("roofline"), dict):
+    tables = [found.get("roofline"), found.get("intensity") or {}] if isinstance(found, dict) else []
+    if not tables or not tables[0] or not all(isinstance(t, dict) for t in tables):
         raise FormatError(
             f'{path} has no efficiencies: {{"platform": name, "roofline": {{kernel: fraction}}}} is needed.'
         )
-    tables = [found["roofline"], found.get("intensity", {})]
     for table in tables:
         for kernel, e in table.items():
             if e is not None and not _positive(e):
