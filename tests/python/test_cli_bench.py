@@ -164,8 +164,18 @@ def test_multigrid_on_bricks_reports_as_the_paper_does():
         ("-l", "-1"),
         ("-s", "8,8"),
         ("-smooth", "0,0"),
+        ("-omega", "0"),
+        ("-omega", "-1"),
+        ("-omega", "2"),
+        ("-omega", "nan"),
+        ("-omega", "abc"),
     ):
         assert f"argument {option}: '{value}' is not" in said("bench", "gmg", option, value, expect=2)
+    for option in ("-l", "-s", "-smooth", "-bottom", "-brick"):
+        assert f"argument {option}: 99999999999 is too many" in said("bench", "gmg", option, 99999999999, expect=2)
+    assert "argument -l: 100 is too many; at most 99" in said("bench", "gmg", "-l", 100, expect=2)
+    assert "argument -I/--repeats: 'x' is not a whole number" in said("bench", "gmg", "-I", "x", expect=2)
+    assert "argument --most: 'x' is not a number" in said("bench", "async", "--most", "x", expect=2)
     assert "(7, 7, 7) points are no multiple" in said("bench", "gmg", "-s", "7,7,7", expect=1)
     assert "depth 8 are deeper than a brick of 4" in said("bench", "gmg", "-brick", "4", "-ghost", "8", expect=1)
     assert "4 smooths, some at once" in said("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2, "-brick", "4")

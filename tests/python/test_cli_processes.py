@@ -1,5 +1,6 @@
 """The command line's processes: numbers of ranks, readers that go away, and what is refused before the work."""
 
+import json
 import os
 import subprocess
 import sys
@@ -98,6 +99,10 @@ def test_refused_before_the_work(tmp_path, data):
         (["--near-null-space", nothing], "--near-null-space: "),
         (["--ksp", "cgg"], "Did you mean 'cg'"),
         (["--rtol", "-1"], "--rtol -1"),
+        (["--atol", "-1"], "OptionError: --atol: -1 is outside"),
+        (["--max-it", "-1"], "OptionError: --max-it: -1 is outside"),
+        (["--ksp", "cg", "-ksp_type", "gmres"], "--ksp and -ksp_type are the same option"),
+        (["--rtol", "1e-3", "-ksp_rtol", "1e-9"], "--rtol and -ksp_rtol are the same option"),
         (["-pc_amg_treshold", "0.1"], "Did you mean -pc_amg_threshold"),
         (["-ksp_max_it", "many"], "ksp_max_it"),
         (["--name", "A"], "--name goes with a file"),
@@ -110,6 +115,14 @@ def test_refused_before_the_work(tmp_path, data):
         assert text in out and "read or made" not in out and "prterun" not in out, out
     for options, text in ((["--dtype", "float16"], "float16"), (["--checkpoint-every", 0], "at least 1")):
         assert text in said("solve", "poisson2d", *options, expect=2)
+    for option in ("--report", "--save", "--rhs", "--x0", "--options-file", "--ksp"):
+        out = said("solve", "poisson2d", option, "", expect=2)
+        assert f"{option[2:]} is empty" in out and "variable of the shell" in out
+    assert "problem is empty" in said("solve", "", expect=2)
+    said_of = said("solve", "-ksp_monitor", "poisson2d", expect=1)
+    assert "'poisson2d' is read as the value of -ksp_monitor. Name the problem first" in said_of
+    for command in (("inspect",), ("solve",), ("convert", "poisson2d")):
+        assert "is no UTF-8" in said(*command, os.fsdecode(b"n\xe9.mtx"), expect=2)
     for target, text in (
         ("x.npz", "written by one process"),
         ("x.h5", "written by one process"),
@@ -118,3 +131,12 @@ def test_refused_before_the_work(tmp_path, data):
         assert text in said("convert", "poisson2d", tmp_path / target, "--ranks", 2, expect=1)
     assert "is no picture" in said("inspect", "poisson2d", "--spy", tmp_path / "x.mtx", expect=1)
     assert not [f for f in tmp_path.iterdir() if f.is_file()]
+
+
+def test_a_terminal_without_greek_letters(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"case": "a", "bytes": b, "seconds": [1e-6 + b / 1e9]} for b in (8, 64, 512)]))
+    command = [sys.executable, "-m", "asterism", "model", "fit", str(path)]
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "1 \\xb1" in done.stdout, done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from . import (
     launch,
 )
 from .output import print_json
+from .problems import count
 
 __all__ = ["add_arguments", "check", "has_short_options", "run"]
 
@@ -196,20 +198,16 @@ BENCHMARKS = {
 
 
 def _numbers(text: str) -> list[int]:
-    return [_at_least_1(word) for word in text.split(",")]
-
-
-def _at_least_1(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
+    return [count(word) for word in text.split(",")]
 
 
 def _nonzeros(text: str) -> float:
-    value = float(text)
-    if not value >= 1e4:
-        raise argparse.ArgumentTypeError(f"{text}: the smallest grids have 1e4 nonzeros")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1e4 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 1e4, as the smallest grids have nonzeros")
     return value
 
 
@@ -247,7 +245,7 @@ def add_arguments(sub: Any) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if "n" in b.takes:
-            q.add_argument("--n", type=_at_least_1, default=96, help="points or cells in each direction (96)")
+            q.add_argument("--n", type=count, default=96, help="points or cells in each direction (96)")
         if "file" in b.takes:
             q.add_argument("--file", help="a matrix in a file instead")
         if "most" in b.takes:
@@ -273,7 +271,7 @@ def add_arguments(sub: Any) -> None:
             q.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # on the ranks that were started
         if "nodes" in b.takes:
             q.add_argument(
-                "--nodes", type=_at_least_1, help="cut the cells as if the ranks were on so many machines; as they are"
+                "--nodes", type=count, help="cut the cells as if the ranks were on so many machines; as they are"
             )
         if "gmg" in b.takes:
             bench_gmg.add_gmg_arguments(q)
@@ -286,7 +284,7 @@ def add_arguments(sub: Any) -> None:
         q.add_argument(
             *(["-I"] if "gmg" in b.takes else []),
             "--repeats",
-            type=_at_least_1,
+            type=count,
             default=b.rounds,
             help=f"rounds, of which medians are printed ({b.rounds})",
         )

@@ -39,12 +39,14 @@ OPERATIONS = {
 }
 
 
-def _numbers(text: str, count: int, what: str, least: int = 1) -> tuple[int, ...]:
+def _numbers(text: str, count: int, what: str, least: int = 1, most: int = 10**9) -> tuple[int, ...]:
     """Return so many whole numbers; one stands for all."""
     words = text.split(",")
     numbers = tuple(int(word) for word in words if word.isdecimal())
     if len(numbers) != len(words) or len(words) not in (1, count) or min(numbers) < least or max(numbers) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    if max(numbers) > most:
+        raise argparse.ArgumentTypeError(f"{max(numbers)} is too many; at most {most}")
     return numbers * count if len(numbers) == 1 else numbers
 
 
@@ -60,6 +62,20 @@ def _positive(text: str) -> int:
     return _numbers(text, 1, "a whole number above 0")[0]
 
 
+def _halvings(text: str) -> int:
+    return _numbers(text, 1, "a whole number above 0", most=99)[0]
+
+
+def _omega(text: str) -> float:
+    try:
+        omega = float(text)
+    except ValueError:
+        omega = 0.0
+    if not 0 < omega <= 1.99:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, and at most 1.99")
+    return omega
+
+
 def _bottom(text: str) -> str:
     return text if text == "direct" else str(_numbers(text, 1, "a number of steps, or 'direct'")[0])
 
@@ -71,11 +87,11 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument("-d", dest="domain", type=_three, metavar="NX,NY,NZ", help="points of all ranks (64,64,64)")
     parser.add_argument("-b", dest="binary", action="store_true", help="on the largest power of two of ranks alone")
     parser.add_argument(
-        "-l", dest="levels", type=_positive, default=6, help="how often the grid is halved, if it can be (6)"
+        "-l", dest="levels", type=_halvings, default=6, help="how often the grid is halved, if it can be (6)"
     )
     parser.add_argument("-n", dest="cycles", type=_positive, default=20, help="most V cycles (20)")
     parser.add_argument("-smooth", type=_pair, default=(6, 6), metavar="PRE,POST", help="smoothing steps (6,6)")
-    parser.add_argument("-omega", type=float, default=2 / 3, help="relaxation factor of Jacobi (2/3: gamma = h^2 / 9)")
+    parser.add_argument("-omega", type=_omega, default=2 / 3, help="relaxation factor of Jacobi (2/3: gamma = h^2 / 9)")
     parser.add_argument(
         "-bottom", type=_bottom, default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
     )

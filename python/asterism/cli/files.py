@@ -39,7 +39,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("target", help="the file to write; replaced when the new one is whole")
     p.add_argument("--vector", action="store_true", help="it is a vector, (n) or (n, k)")
     p.add_argument("--name", help="which one, in files that hold several")
-    p.add_argument("--block-size", type=int, default=1, help="unknowns per node, kept where the format can")
+    p.add_argument("--block-size", type=problems.count, default=1, help="unknowns per node, kept where the format can")
     p.add_argument("--n", type=int, help="size of a built-in problem")
     launch.add_ranks(p)
 

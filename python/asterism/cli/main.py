@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import sys
 
 from .. import _core
+from ..base.files import is_text
 from ..errors import AsterismError, ConvergenceError
 from . import advise, bench, files, launch, model, output, problems, solve
 
@@ -68,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 an error, 2 wrong usage, 3 not converged."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that has no Greek letters
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)
@@ -86,6 +90,11 @@ def _run(given: list[str]) -> int:
     if args.command is None:
         parser.print_help()
         return 2
+    for name, value in vars(args).items():
+        if value == "" and name != "options":  # of bench gmg
+            parser.error(f"{name.replace('_', '-')} is empty, as of a variable of the shell that is not set")
+    if wrong := [word for word in given if not is_text(word)]:
+        parser.error(f"{ascii(wrong[0])} is no UTF-8: rename the file")
     if theirs and args.command != "solve":
         parser.error(f"{args.command} takes no options like {theirs[0]}")
     try:

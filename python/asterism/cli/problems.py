@@ -74,7 +74,10 @@ def add_description(p: Any) -> None:
 
 def count(text: str) -> int:
     """Return a number that is at least 1."""
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not at least 1")
     return value

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib.util
 import logging
+import os
 import time
 from typing import Any
 
@@ -31,6 +32,7 @@ from .progress import Progress
 __all__ = ["add_arguments", "run"]
 
 _EVERY = 200  # iterations from one checkpoint to the next
+_OURS = {"ksp": "ksp_type", "pc": "pc_type", "rtol": "ksp_rtol", "atol": "ksp_atol", "max_it": "ksp_max_it"}
 
 
 def add_arguments(sub: Any) -> None:
@@ -79,7 +81,10 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     """Raise for all that can be known to fail before the work: files that cannot be read or written, missing packages, options."""
     if args.help_options:
         return
+    if args.problem is None:
+        _look_for_the_problem(petsc_options)
     problems.check_description(args)
+    _check_both(args, petsc_options)
     if args.rtol is not None and not 0 <= args.rtol < 1:
         raise InputError(f"--rtol {args.rtol:g}: a number from 0 to below 1 is needed, as 1e-8.")
     written = {f"--{name}": getattr(args, name) for name in ("report", "save", "trace", "checkpoint")}
@@ -103,8 +108,11 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     logger.setLevel(logging.CRITICAL)  # warnings come once, from the system itself
     try:  # names and values of options, on a system of four unknowns; what else it cannot be set up for is that system's
         tried = _solver(gallery.poisson((4,)), args)
-    except (OptionError, UnsupportedError):
-        raise
+    except (OptionError, UnsupportedError) as error:
+        text = str(error)
+        for ours, option in _OURS.items():
+            text = text.replace(f"option -{option} (call):", f"--{ours.replace('_', '-')}:")
+        raise type(error)(text) from None
     except AsterismError:
         return
     finally:
@@ -116,6 +124,19 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
         raise InputError(f"--checkpoint-every {args.checkpoint_every} goes with --checkpoint FILE.ast.")
     if args.checkpoint:
         check_checkpoint(args.checkpoint, args.checkpoint_every or _EVERY, tried._flag("ksp_asynchronous"))
+
+
+def _look_for_the_problem(petsc_options: list[str]) -> None:
+    """Raise where it stands behind an option, whose value it seems to be."""
+    for option, word in zip(petsc_options, petsc_options[1:], strict=False):
+        if option.startswith("-") and (word in problems.BUILT_IN or os.path.isfile(word)):
+            raise InputError(f"which problem? '{word}' is read as the value of {option}. Name the problem first.")
+
+
+def _check_both(args: argparse.Namespace, petsc_options: list[str]) -> None:
+    for ours, option in _OURS.items():
+        if getattr(args, ours) is not None and f"-{option}" in petsc_options:
+            raise InputError(f"--{ours.replace('_', '-')} and -{option} are the same option. Give one of them.")
 
 
 def _solver(A: Any, args: argparse.Namespace) -> Solver:
