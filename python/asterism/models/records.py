@@ -197,7 +197,7 @@ def read_platform(path: str | Path, roofline: Roofline | None = None) -> Platfor
     found = read_json(path)
     if isinstance(found, dict) and found.get("bench") == "stencils":
         return _of_stencils(path, found)
-    tables = [found.get("roofline"), found.get("intensity") or {}] if isinstance(found, dict) else []
+    tables: list[Any] = [found.get("roofline"), found.get("intensity") or {}] if isinstance(found, dict) else []
     if not tables or not tables[0] or not all(isinstance(t, dict) for t in tables):
         raise FormatError(
             f'{path} has no efficiencies: {{"platform": name, "roofline": {{kernel: fraction}}}} is needed.'
