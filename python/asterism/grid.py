@@ -419,23 +419,18 @@ class Grid:
         if self._comm.rank != 0:
             return
         try:
-            import matplotlib
+            from matplotlib.figure import Figure
         except ImportError as error:
             raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
-
         owner = np.atleast_2d(self._owners())
         if owner.ndim == 3:
             owner = owner[owner.shape[0] // 2]
-        figure, axes = plt.subplots(figsize=(6, 5))
+        figure = Figure(figsize=(6, 5))
+        axes = figure.add_subplot()
         image = axes.imshow(owner, cmap="tab20", interpolation="nearest", origin="lower")
         axes.set(
             title=f"owners of {' x '.join(map(str, self.shape))} points", xlabel="last index", ylabel="index before"
         )
         figure.colorbar(image, label="rank")
-        try:
-            with replacing(path, binary=True) as out:
-                figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
-        finally:
-            plt.close(figure)
+        with replacing(path, binary=True) as out:
+            figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")

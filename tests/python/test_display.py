@@ -119,3 +119,17 @@ def test_relative_residual():
     assert info.relative_residual.shape == (2,) and info.relative_residual[1] == 0
     info.true_residual = np.array([1.0, 1.0])
     assert np.array_equal(info.relative_residual, [1 / 9, np.inf])
+
+
+def test_pictures_leave_the_programs_matplotlib_alone(tmp_path, monkeypatch):
+    """A notebook would show no plots any more."""
+    import matplotlib
+
+    monkeypatch.setattr(matplotlib, "use", lambda *_: pytest.fail("the backend is the program's"))
+    A = am.gallery.poisson((8, 8))
+    solver = am.Solver(A)
+    solver.solve(np.ones(64))
+    am.report.write_html(tmp_path / "r.html", am.report.collect("p", solver, solver.info))
+    am.grid.Grid((8, 8)).picture(tmp_path / "g.png")
+    am.comm_report(None).picture(tmp_path / "c.png")
+    assert len(list(tmp_path.iterdir())) == 3

@@ -213,9 +213,6 @@ def _picture_kind(path: str) -> str:
 
 def _picture(A: Matrix, path: str) -> None:
     kind = _picture_kind(path)
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
     (n, m), (i, j) = A.shape, _places(A)

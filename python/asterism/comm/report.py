@@ -108,14 +108,12 @@ class CommReport:
         Not collective: one rank calls it, since all have the same report.
         """
         try:
-            import matplotlib
+            from matplotlib.colors import LogNorm
+            from matplotlib.figure import Figure
         except ImportError as error:
             raise UnsupportedError("a picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
-        from matplotlib.colors import LogNorm
-
-        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5))
+        figure = Figure(figsize=(11, 4.5))
+        left, right = figure.subplots(1, 2)
         shown = np.ma.masked_equal(self.bytes, 0)
         norm = LogNorm(vmin=max(1, int(shown.min())), vmax=int(shown.max())) if shown.count() else None
         image = left.imshow(shown, cmap="viridis", norm=norm, interpolation="nearest")
@@ -134,11 +132,8 @@ class CommReport:
         if self.sizes:
             right.legend()
         figure.tight_layout()
-        try:
-            with replacing(path, binary=True) as out:
-                figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
-        finally:
-            plt.close(figure)
+        with replacing(path, binary=True) as out:
+            figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
 
 
 def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:

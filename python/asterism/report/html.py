@@ -30,8 +30,6 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}pre{background:#f5f
 def _residual_plot(f: Findings) -> str:
     try:
         import matplotlib
-
-        matplotlib.use("svg")
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UnsupportedError("a report needs matplotlib: pip install 'asterism-sparse[report]'") from error
