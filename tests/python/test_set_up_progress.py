@@ -1,12 +1,15 @@
 """Long set-ups show how far they are on a terminal, and end soon after Ctrl-C."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import numpy as np
@@ -14,7 +17,7 @@ import pytest
 
 import asterism as am
 from asterism import _core
-from asterism.base.live import show_set_ups
+from asterism.base.live import LiveLine, show_set_ups
 
 SET_UPS = {
     "lu": "am.Solver(am.gallery.poisson((56, 56, 56)), pc='lu', pc_factor_mat_ordering_type='amd')",
@@ -218,3 +221,22 @@ def test_a_monitor_that_stops_is_heeded_where_the_signal_is_ignored():
             )
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("columns", [80, 30, 0])
+def test_a_line_fits_the_terminal(monkeypatch, columns):
+    """Longer, it went over two lines, of which the first stayed each time."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        line = LiveLine()
+        for text in ("x" * 200, "y" * 10):
+            line.show(text)
+        line.wipe()
+        most, shown = (columns or 80) - 1, ""
+        wanted = "\r" + "x" * most + "\r" + "y" * 10 + " " * (most - 10) + "\r" + " " * 10 + "\r"
+        while len(shown) < len(wanted) and select.select([ours], [], [], 5)[0]:
+            shown += os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert shown == wanted

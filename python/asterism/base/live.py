@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 
@@ -25,16 +26,25 @@ class LiveLine:
         return sys.stderr is not None and sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Write the text over the one before."""
+        """Write the text over the one before; what does not fit the terminal is left out, since a second line would stay."""
         if self.possible:
-            print("\r" + text.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(text)
+            most = _columns() - 1
+            print("\r" + text.ljust(self._width)[:most], end="", file=sys.stderr, flush=True)
+            self._width = min(len(text), most)
 
     def wipe(self) -> None:
         """Leave no trace."""
         if self._width and self.possible:
             print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
         self._width = 0
+
+
+def _columns() -> int:
+    """Return the width of the terminal."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):  # a terminal that Python imitates
+        return 80
 
 
 def set_up_text(what: str, fraction: float, seconds: float) -> str:
