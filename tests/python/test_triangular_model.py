@@ -14,7 +14,7 @@ from conftest import EMULATED_GPU, HAS_GPU
 
 import asterism as am
 from asterism import models
-from asterism.cli import main
+from asterism.cli import main, model_triangular
 from asterism.models import triangular
 
 MINE = models.TriangularMachine("mine", 8.0, 0.5, models.Link(10.0, (8, 16), (8.0, 16.0)))
@@ -125,12 +125,23 @@ def test_bad_machines_and_patterns():
             lambda: models.TriangularMachine("m", 1.0, 0.0, link, least_bandwidth=2.0, most_bandwidth=1),
         ),
         ("ordering 'x'", lambda: models.FactorPattern(tridiagonal(3), "x")),
+        ("widest is 2.5", lambda: models.FactorPattern(tridiagonal(3), "amd", 2.5)),
+        ("A is a csr_array", lambda: models.FactorPattern(sp.eye_array(3).tocsr())),
+        ("ranks is 2.5", lambda: models.FactorPattern(tridiagonal(3), "amd").predict(2.5, "Px1", MINE)),
         ("widest is 0", lambda: models.FactorPattern(tridiagonal(3), "amd", 0)),
         ("3 x 2", lambda: models.FactorPattern(am.Matrix.from_scipy(sp.csr_array(np.ones((3, 2)))))),
         ("ranks is 0", lambda: models.FactorPattern(tridiagonal(3), "amd").predict(0, "Px1", MINE)),
     ):
-        with pytest.raises(am.errors.InputError, match=text):
+        with pytest.raises((am.InputError, am.DtypeError), match=text):
             make()
+
+
+def test_what_is_wrong_is_told_before_the_machine_is_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr(model_triangular, "_measured_here", lambda: pytest.fail("measured"))
+    am.write_matrix(tmp_path / "A.mtx", am.Matrix.from_scipy(sp.csr_array(np.ones((3, 2)))))
+    for words, text in (([str(tmp_path / "A.mtx")], "3 x 2"), (["poisson2d", "--n", "9", "--layout", "zz"], "zz")):
+        code, told = command(*words, "--ranks", 4)
+        assert code != 0 and text in told
 
 
 def test_machines_in_files(tmp_path):

@@ -86,13 +86,12 @@ def run(args: Args) -> None:
     if args.measured and not args.plot:
         raise InputError("--measured is drawn beside the model: give --plot FILE too.")
     measured = _measured(args.measured)
-    machine = _machine(args)
-    counts = _ranks(args)
+    grids = {p: layouts(p, [args.layout]) for p in _ranks(args)}
     A, text = problems.load(args.problem, args.n, None, 1, args.which)
     pattern = FactorPattern(A, args.ordering, args.widest)
+    machine = _machine(args)  # measured last, as that takes longest
     found = {
-        p: [pattern.predict(p, layout, machine) for layout in layouts(p, [args.layout])]
-        for p in steps("numbers of ranks", counts)
+        p: [pattern.predict(p, layout, machine) for layout in grids[p]] for p in steps("numbers of ranks", list(grids))
     }
     alone = pattern.predict(1, "1x1", machine)
     best = {p: min(those, key=lambda t: t.seconds) for p, those in found.items()}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..base.indices import as_count
 from ..errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -290,6 +291,10 @@ class FactorPattern:
 
     def __init__(self, A: Matrix, ordering: str = "auto", widest: int = 128) -> None:
         _check("widest", widest, least=1, above=False)
+        if not hasattr(A, "comm_size"):
+            raise InputError(
+                f"a pattern of factors: A is a {type(A).__name__}; a Matrix is needed: am.Matrix.from_scipy(A)."
+            )
         if A.comm_size > 1:
             raise InputError(f"a pattern of factors: the matrix is on {A.comm_size} ranks; one process is needed.")
         if A.shape[0] != A.shape[1]:
@@ -299,8 +304,14 @@ class FactorPattern:
         known = ("auto", "nd", "amd", "rcm", "natural")
         if ordering not in known:
             raise InputError(f"ordering '{ordering}' is not one of {', '.join(known)}.")
-        self._h = _core.FactorPattern(A._h, ordering, int(widest))
+        self._h = _core.FactorPattern(A._h, ordering, as_count(widest, "widest"))
         self._number = A.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return (
+            f"<asterism.models.FactorPattern {self.supernodes} supernodes, {self.entries} entries, {self.levels} levels, "
+            f"{self.ordering} order>"
+        )
 
     @property
     def ordering(self) -> str:
@@ -355,7 +366,7 @@ class FactorPattern:
         Source: Ding, Liu, Williams and Li (2021), algorithm 2; the simulated times are this library's.
         """
         _check("ranks", ranks, least=1, above=False)
-        rows, columns = _core.process_grid(layout, ranks)
+        rows, columns = _core.process_grid(layout, as_count(ranks, "ranks"))
         core = machine._core_form()
         forward, backward = (
             SweepPrediction(**self._h.predicted(rows, columns, back, self._number, core)) for back in (False, True)
