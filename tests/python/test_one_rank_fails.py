@@ -156,6 +156,51 @@ for again in range(2):
     )
 
 
+@PLACES
+def test_ends_are_no_calls_that_others_must_fail_in(on_ranks, n, place):
+    """Ranks that were through before the error have ended what they had begun, or are about to, which the rank of the error does not."""
+    on_ranks(
+        n,
+        """
+import time
+ring = am.StarForest(comm, 1, None, [((rank + 1) % size, 0)])
+from_first = am.StarForest(comm, 1, None, [(0, 0)])              # rank 0 needs nobody
+x = np.full(1, float(rank))
+def begun(): y = np.zeros(1); return ring.bcast_begin(x, y), y
+def wrong():
+    if rank == 1: time.sleep(0.1)
+    from_first.bcast(x if rank != 1 else x[:0].copy(), np.zeros(1))
+def ended():
+    flights = [begun() for _ in range(5)]
+    wrong()
+    for i in np.random.default_rng(rank).permutation(5):
+        flights[i][0].end(); assert flights[i][1] == (rank + 1) % size
+def about_to_end():                                              # what rank 1 has not begun
+    wrong()
+    flight, y = begun()
+    time.sleep(0.3)                                              # the error is known when it ends
+    flight.end()
+everybody = am.StarForest.all_gather(comm, 1)                    # no rank is through without the others
+def again():
+    y = np.zeros(size)
+    everybody.bcast_begin(x, y).end(); assert (y == np.arange(size)).all()
+for attempt in 2 * (ended, about_to_end):
+    comm.Barrier()
+    failures = 0
+    try: attempt()
+    except am.AsterismError as e: assert rank == 1 or e.shared, e
+    else: assert rank != 1
+    while True:
+        try: again(); break
+        except am.AsterismError: failures += 1
+    assert failures <= 1, (attempt.__name__, rank, failures)
+print("done", flush=True)
+""",
+        limit=40,
+        **place,
+    )
+
+
 def test_a_rank_that_has_ended_its_program(on_ranks):
     out = on_ranks(
         2,

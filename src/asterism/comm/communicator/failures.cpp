@@ -130,7 +130,7 @@ void Failures::report(Communicator const& comm, ErrorKind kind, std::string cons
 
 void Failures::report_end(Communicator const& comm) noexcept {
   try {
-    Letter letter{comm.failures().serial + 1, comm.rank(), std::int32_t(ErrorKind::comm), 1, {}};
+    Letter letter{CollectiveCall::next_after(comm.failures().serial), comm.rank(), std::int32_t(ErrorKind::comm), 1, {}};
     copy_text(letter.text,
               format("rank {} has ended its program, while other ranks go on with calls that all ranks make together.", comm.rank()));
     tell_neighbours(comm, letter);

@@ -31,7 +31,7 @@ struct Failures {
     std::string said() const;  ///< by whom, and what
   };
   std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
-  std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
+  std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last; odd: of the ends behind it
   std::atomic<std::uint64_t> handled{0};  ///< errors of calls up to this one are no news
   std::atomic<std::uintptr_t> thread{0};  ///< that is in a call
   std::atomic<bool> news{false};          ///< one of those below says something
@@ -77,19 +77,20 @@ struct Failures {
 class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
-  /// `look`: for errors that are not known yet too. `rest`: this is the end of a call that was counted when it began. It is not counted
-  /// again, since other ranks may end theirs in a task, which is no call.
+  /// `look`: for errors that are not known yet too. `rest`: this is the end of a call that was counted when it began. Ends are not counted
+  /// again, since other ranks make them in an order of their own, in tasks, or not at all after an error: those between two calls have
+  /// one number, which is that of no call.
   CollectiveCall(Communicator const& comm, char const* name, bool look = true, bool rest = false) {
     if (is_part_of_another(comm)) return;
     auto& f = comm.failures();
     std::uintptr_t nobody = 0;
     if (!f.thread.compare_exchange_strong(nobody, device::host::this_thread(), std::memory_order_acquire)) throw_second_thread(name);
-    auto const serial = f.serial.load(std::memory_order_relaxed) + (rest ? 0 : 1);  // calls have an order
+    auto const serial = rest ? f.serial | 1 : next_after(f.serial);  // calls have an order
     f.serial.store(serial, std::memory_order_relaxed);
     last_begun.store(f.communicator ^ ++f.begun, std::memory_order_relaxed);
     if ((look && (f.far || f.alarmed())) || f.news.load(std::memory_order_relaxed)) attend_to_news(comm, look);
     comm_ = &comm;
-    if (roll_call::hang_timeout() > 0) roll_call::enter(name, serial);
+    if (roll_call::hang_timeout() > 0) roll_call::enter(name, serial / 2);
   }
   ~CollectiveCall() {
     if (!comm_) return;
@@ -98,6 +99,8 @@ class CollectiveCall {
     if (f.late.load(std::memory_order_relaxed)) recover_late();
     f.thread.store(0, std::memory_order_release);
   }
+  /// Of the next call, after a call or the ends behind it.
+  static std::uint64_t next_after(std::uint64_t serial) { return (serial | 1) + 1; }
   /// Another number after each that begins in this process, on any communicator.
   static std::uint64_t begun() { return last_begun.load(std::memory_order_relaxed); }
   /// Whether one that begins here and now is no call of its own.

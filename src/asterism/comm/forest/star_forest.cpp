@@ -226,29 +226,23 @@ void StarForest::Impl::require_under_way(Flight::State const& state) const {
               true);
 }
 
-/// What an error of another call has ended is no call itself: the rank of the error may not have begun it.
 void StarForest::Impl::end_together(Flight::State& state) {
   auto const here = [&] {
     if (state.update) end_fetch(state);
     else end(state);
   };
-  auto& failures = comm.failures();
   if (state.forth.traffic.at_once || CollectiveCall::is_part_of_another(comm)) return here();
   require_under_way(state);
   auto const end_or_give_up = [&] {
+    if (comm.epoch() != state.epoch) require_under_way(state);  // the ranks have recovered as this began
     try {
       here();
     } catch (Error const& e) {
-      std::lock_guard const lock(failures.mutex);
-      auto const cause = failures.known ? failures.known->serial : 0;
-      if (e.shared() && cause >= state.serial && cause < failures.serial) {  // it is given up: no call of its own
-        --failures.serial;
-        failures.late = false;
-      }
+      if (e.shared()) comm.failures().late = false;  // no call, which others would have to fail in
       throw;
     }
   };
-  collective(comm, "the end of a star-forest operation", end_or_give_up, false);
+  collective(comm, "the end of a star-forest operation", end_or_give_up, false, true);
 }
 
 void StarForest::Impl::end(Flight::State& state) {
