@@ -1,6 +1,7 @@
 #include "asterism/apps/forest_timing.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/comm/communicator/progress.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/comm/forest/call_check.hpp"
 #include "asterism/comm/forest/forest_algebra.hpp"
 #include "asterism/comm/transport/traffic_record.hpp"
@@ -116,7 +117,9 @@ void bind_star_forest(nb::module_& m) {
              std::int64_t leaf_space, std::optional<std::string> const& transport) {
             auto const t = transport_of(transport);
             auto e = edges(local, remote);
+            comm::Fact const facts[] = {{"transport", std::string(comm::name_of(t))}};
             nb::gil_scoped_release gil;
+            comm::require_same(c, "StarForest", facts);  // of ranks without an edge in between too
             new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space, t);
           },
           nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"),

@@ -160,7 +160,9 @@ def test_what_cannot_be_is_told_on_all_ranks(on_ranks):
 sf = am.StarForest(comm, 3, None, [[1 - rank, 0], [1 - rank, 2]], transport="nccl")
 told = message(lambda: sf.on(am.Queue("cuda")))
 assert "cannot go between GPUs by its transport nccl: rank 0: it is not found: ASTERISM_NCCL is none" in told, told
-apart = am.StarForest(comm, 1, None, [[rank, 0]], transport=("ipc", "p2p")[rank])  # no neighbours: nobody compared
+given("-sf_transport " + ("ipc", "p2p")[rank])
+apart = am.StarForest.from_sizes(comm, 1, [rank])  # no neighbours: nobody compared
+given("-sf_transport auto")
 told = message(lambda: apart.on(am.Queue("cuda")))
 assert f"is {('ipc', 'p2p')[rank]} here, another elsewhere" in told, told
 assert sf.on(am.Queue()).transport == "by the star forest's transport, nccl"

@@ -313,7 +313,10 @@ for what, edges in [("an all-gather", one), ("a gather", one if rank == 1 else [
     assert back[0] == 100 + (rank + 1) * int(sf.degree()[0])
 assert "'tcp' is not one of auto, p2p, shm" in message(lambda: am.StarForest(comm, 1, None, ring, transport="tcp"))
 text = message(lambda: am.StarForest(comm, 1, None, ring, transport="shm" if rank == 0 else "p2p"))
-assert text == "CommError: rank 0: StarForest: the transport is shm here and p2p on rank 2.", text
+assert text == "CommError: StarForest: the ranks do not say the same: transport is p2p on ranks 1, 2; shm on rank 0. Give the same on all ranks.", text
+for name in ("collective", "window_lock"):    # ranks without an edge in between
+    text = message(lambda: am.StarForest(comm, 1, None, [], transport=name if rank == 0 else "auto"))
+    assert f"transport is auto on ranks 1, 2; {name} on rank 0" in text, text
 # a wrong pairing of calls is found
 sf = am.StarForest(comm, 1, None, [(0, 0)])
 text = message(lambda: sf.bcast(np.zeros(1), np.zeros(1)) if rank == 0 else sf.bcast(np.zeros((1, 2)), np.zeros((1, 2)))) if rank else sf.bcast(np.zeros(1), np.zeros(1))

@@ -26,6 +26,10 @@ for text, call in [
     ("compose: other is a int; an asterism.StarForest is needed", lambda: plain.compose(3)),
     ("compose_inverse: other is a str; an asterism.StarForest is needed", lambda: plain.compose_inverse("x" if rank == 1 else plain)),
     ("concatenate: forest 1 is a int; an asterism.StarForest is needed", lambda: am.StarForest.concatenate([plain, 3 if rank == 0 else plain])),
+    ("number of forests is 1 on rank 2; 2 on ranks 0, 1", lambda: am.StarForest.concatenate([plain] * (1 if rank == 2 else 2))),
+    ("shared_roots is False on rank 1; True on ranks 0, 2", lambda: am.StarForest.concatenate([plain, plain], shared_roots=rank != 1)),
+    ("strided: 4611686018427387904 items for each of 2 roots and 2 leaves", lambda: plain.strided(2**62)),
+    ("section: the root points up to 1 have more unknowns than", lambda: plain.section([2**62, 2**62])),
     ("which no root has", lambda: am.StarForest.matching(comm, [rank], [rank + (1 if rank == 2 else 0)])),
 ]:
     texts = comm.allgather(message(call))
@@ -52,10 +56,13 @@ def test_misuse_is_an_error_with_the_values():
         sf.bcast(root, leaf.astype("f4"))
     with pytest.raises(am.errors.CommError, match="C-contiguous NumPy array, not one of dtype float64 with strides"):
         sf.bcast(root, np.zeros(4)[::2])
-    with pytest.raises(am.errors.CommError, match="C-contiguous NumPy array, not list"):
-        sf.gather([1.0, 2.0])
     with pytest.raises(TypeError, match="StarForest.on: a str where an asterism.Queue is needed"):
         sf.on("thread")
+    for remote in ([0, 0], np.zeros((2, 4), int), np.zeros((2, 3), int), np.zeros((2, 2, 2), int)):  # not (leaves, 2)
+        with pytest.raises(am.ShapeError, match=r"remote has shape .*; \(leaves, 2\) is needed"):
+            am.StarForest(None, 2, None, remote)
+    with pytest.raises(am.errors.CommError, match="leafdata must be .*NumPy array, not list"):
+        sf.gather([1.0, 2.0])
     flight = sf.bcast_begin(root, leaf)
     flight.end()
     with pytest.raises(am.errors.CommError, match="twice"):

@@ -111,11 +111,12 @@ class StarForest(ForestAlgebra):
         nleafspace: int | None = None,
         transport: str | None = None,
     ) -> None:
-        pairs = as_indices(remote, "StarForest: remote")
-        if pairs.size and np.shape(remote)[1:] != (2,):
+        given = np.asanyarray(remote)
+        if given.size and (given.ndim != 2 or given.shape[1] != 2):
             raise ShapeError(
-                f"StarForest: remote has shape {np.shape(remote)}; (nleaves, 2) is needed: (rank, offset) of each root."
+                f"StarForest: remote has shape {given.shape}; (leaves, 2) is needed: (rank, offset) of each leaf's root."
             )
+        pairs = as_indices(given, "StarForest: remote").reshape(-1, 2)
         leaves = None if local is None else as_indices(local, "StarForest: local")
         space = -1 if nleafspace is None else as_count(nleafspace, "StarForest: nleafspace")
         roots = as_count(nroots, "StarForest: nroots")

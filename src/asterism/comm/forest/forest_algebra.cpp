@@ -1,11 +1,14 @@
 #include "asterism/comm/forest/forest_algebra.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "asterism/base/format.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -131,6 +134,10 @@ StarForest embed_leaves(StarForest const& A, std::span<i64 const> selected) {
 
 StarForest concatenate(std::span<StarForest const> forests, Spaces roots, Spaces leaves) {
   ASTERISM_REQUIRE(!forests.empty(), value, "concatenate: the list of forests is empty.");
+  auto const text = [](Spaces s) { return std::string(s == Spaces::shared ? "True" : "False"); };
+  Fact const facts[] = {
+      {"number of forests", format("{}", forests.size())}, {"shared_roots", text(roots)}, {"shared_leaves", text(leaves)}};
+  require_same(forests[0].comm(), "concatenate", facts);
   i64 root_space = 0, leaf_space = 0;
   Edges edges;
   for (auto const& f : forests) {
@@ -154,6 +161,11 @@ StarForest concatenate(std::span<StarForest const> forests, Spaces roots, Spaces
 StarForest strided(StarForest const& A, i64 k) {
   agree(A.comm(), [&] { ASTERISM_REQUIRE(k >= 1, value, "strided: {} items per root.", k); });
   ASTERISM_REQUIRE(A.comm().same_on_all_ranks(k), value, "strided: the ranks give different numbers of items ({} here).", k);
+  agree(A.comm(), [&] {
+    auto const most = std::numeric_limits<i64>::max() / std::max({A.roots(), A.leaf_space(), i64(1)});
+    ASTERISM_REQUIRE(k <= most, value, "strided: {} items for each of {} roots and {} leaves; {} is the most that can be numbered.", k,
+                     A.roots(), A.leaf_space(), most);
+  });
   auto const g = A.graph();
   Edges edges;
   for (std::size_t e = 0; e < g.leaves.size(); ++e)
@@ -173,6 +185,8 @@ Section section(StarForest const& points, std::span<i64 const> root_dofs) {
                      points.roots());
     for (std::size_t r = 0; r < root_dofs.size(); ++r) {
       ASTERISM_REQUIRE(root_dofs[r] >= 0, value, "section: root point {} has {} unknowns.", r, root_dofs[r]);
+      ASTERISM_REQUIRE(root_dofs[r] <= std::numeric_limits<i64>::max() - total, value,
+                       "section: the root points up to {} have more unknowns than 64 bits can number.", r);
       at_roots.push_back({root_dofs[r], total});
       total += root_dofs[r];
     }
