@@ -213,7 +213,7 @@ def told(text, f):
     got = message(f)
     assert text in got, got
 told("Assembly: entry 1 is at (9, 0), outside the 9 x 9 matrix", lambda: am.Assembly((9, 9), [0, 9 if last else 1], [0, 0], comm))
-told("Assembly: 2 row indices but 3 column indices", lambda: am.Assembly((9, 9), [0, 1], [0, 1, 2] if last else [0, 1], comm))
+told("Assembly: i and j have shapes (2,) and (3,)" if last else "", lambda: am.Assembly((9, 9), [0, 1], [0, 1, 2] if last else [0, 1], comm))
 plan = am.Assembly((9, 9), [0, 1, 2], [0, 1, 2], comm)
 told("values of shape (2, 1) for 3 entries", lambda: plan.matrix(np.ones(2 if last else 3)))
 told("values of shape (3, 2) for 3 entries", lambda: plan.matrix(np.ones((3, 2))))
@@ -233,8 +233,32 @@ if rank == 0: print("good")
     assert "good" in out
 
 
+def test_arrays_have_the_shape_of_the_places():
+    i, j = np.array([[0, 1], [2, 0]]), np.asfortranarray([[0, 1], [2, 3]])
+    plan = am.Assembly((4, 4), i, j)
+    for values in (
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([[1.0, 3.0], [2.0, 4.0]]).T,
+        np.array([1.0, 2.0, 3.0, 4.0]),
+    ):
+        A = plan.matrix(values).toarray()
+        assert [A[0, 0], A[1, 1], A[2, 2], A[0, 3]] == [1, 2, 3, 4]
+    for shape in ((2, 1), (1, 4)):
+        with pytest.raises(am.ShapeError, match="4 entries"):
+            plan.matrix(np.ones(shape))
+    with pytest.raises(am.ShapeError, match=r"i and j have shapes \(2, 2\) and \(4,\)"):
+        am.Assembly((4, 4), i, j.ravel())
+    with pytest.raises(am.ShapeError, match=r"i, j and v have shapes \(1,\), \(1,\) and \(\)"):
+        am.Matrix.coo((4, 4), [0], [0], 1.0)
+    assert am.Matrix.coo((4, 4), 0, 1, 2.0).toarray()[0, 1] == 2
+
+
 def test_what_is_no_entry_or_value_is_refused():
     plan = am.Assembly((4, 4), [0, 1], [0, 1])
+    with pytest.raises(am.OptionError, match="remote is 'None'"):
+        am.VectorAssembly(4, [0], remote=None)
+    with pytest.raises(am.OptionError, match="remote is 'None'"):
+        am.Builder((4, 4), remote=None)
     with pytest.raises(am.InputError, match="add_to is 3"):
         plan.matrix([1.0, 2.0], add_to=3)
     with pytest.raises(am.DtypeError, match="values has dtype"):

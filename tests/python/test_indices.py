@@ -49,6 +49,9 @@ def test_arrays_of_other_types_are_refused(what):
             am.DtypeError, match=rf"{what}: dtype {bad.dtype}; int64, or another integer type, is needed"
         ):
             take(bad)
+    if what != "StarForest: remote":
+        with pytest.raises(am.InputError, match=f"{what} has 1 masked values of 2"):
+            take(np.ma.array(WHOLE, mask=[False, True]))
     if what not in ("StarForest: remote", "Redistribution: owners"):
         with pytest.raises(am.DtypeError, match=r"dtype bool.*np.flatnonzero\(mask\)"):
             take(np.array([True, False]))
@@ -60,6 +63,8 @@ def test_what_is_empty_has_no_type():
 
 
 def test_what_does_not_fit_into_int64():
+    with pytest.raises(am.OutOfMemoryError, match=r"rows of one rank: 2147483648 local indices do not fit in 32 bits"):
+        am.Matrix.coo((2**31, 2), [0], [0], [1.0])
     with pytest.raises(am.InputError, match="coo: i: 18446744073709551615 is above 9223372036854775807"):
         am.Matrix.coo((2, 2), np.array([2**64 - 1], dtype="uint64"), [0], [1.0])
 

@@ -192,3 +192,24 @@ def test_star_forest_in_python():
     assert root.tolist() == [1, 0, 8]
     with pytest.raises(am.InputError, match="points at root 7 of rank 0, which has 3 roots"):
         am.StarForest(None, 3, None, [[0, 7]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_rectangular_matrices_whose_parts_are_square(on_ranks, n):
+    out = on_ranks(
+        n,
+        """
+import scipy.sparse as sp
+whole = sp.random(4 * size, 4, density=0.5, random_state=np.random.default_rng(5), format="csr")
+mine = whole[4 * rank : 4 * rank + 4]
+P = am.Matrix.from_scipy(mine, comm, shape=whole.shape)
+assert P.shape == (4 * size, 4) and (P.to_scipy() != mine).nnz == 0
+if size > 1: assert "shape=(rows, columns)" in message(lambda: am.Matrix.from_scipy(mine, comm))
+for shape in ((4 * size, 5), (5 * size, 4)):
+    assert f"shape is {shape}, but {4 * size} x 4 was given" in message(lambda: am.Matrix.from_scipy(mine, comm, shape=shape))
+assert am.Matrix.from_scipy(whole, comm, distribute=True, shape=whole.shape).shape == whole.shape
+if size > 1: assert "shape is (" in message(lambda: am.Matrix.from_scipy(mine, comm, shape=whole.shape if rank else None))
+print("done", flush=True)
+""",
+    )
+    assert out.count("done") == n

@@ -241,6 +241,8 @@ def test_misuse_is_an_error():
         (lambda: A.T @ operator, am.UnsupportedError, "no entries"),
         (lambda: A * np.ones(16), am.UnsupportedError, "Use A @ x"),
         (lambda: A * A, am.UnsupportedError, "Use A @ x"),
+        (lambda: np.ones(16) @ A.T, am.UnsupportedError, "x @ A.T of a ndarray .* Use A @ x"),
+        (lambda: A.to_scipy() @ A.H, am.UnsupportedError, "x @ A.H of a csr_array .* Use \\(A @ x.conj"),
         (lambda: A / A, am.UnsupportedError, "A number is needed"),
         (lambda: A + 1, am.UnsupportedError, "A \\+ B with a int"),
         (lambda: am.ptap(A, P.T), TypeError, "am.rap takes transposes"),

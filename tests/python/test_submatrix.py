@@ -141,3 +141,12 @@ for text, call in [
 print("done", flush=True)
 """
     assert on_ranks(3, script).count("done") == 3
+
+
+def test_other_things_than_matrices_and_arrays():
+    with pytest.raises(am.InputError, match="Submatrix: A is .*an asterism.Matrix is needed"):
+        am.Submatrix(am.Operator(lambda x: x, 3), [0], [0])
+    move = am.Redistribution(am.gallery.poisson((3,)), [0, 0, 0])
+    assert move.forward([1.0, 2.0, 3.0]).tolist() == move.back([1.0, 2.0, 3.0]).tolist() == [1, 2, 3]
+    with pytest.raises(am.InputError, match="x has 1 masked values"):
+        move.forward(np.ma.array(np.ones(3), mask=[True, False, False]))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError, ShapeError
+from .values import unmasked
 
 __all__ = ["as_count", "as_counts", "as_flags", "as_indices", "as_shape", "near_cube"]
 
@@ -18,8 +19,8 @@ _LARGEST = int(np.iinfo(np.int64).max)
 
 
 def as_indices(a: Any, what: str = "indices") -> NDArray[np.int64]:
-    """Return a flat, contiguous array of int64; raises a DtypeError for anything but integers."""
-    given = np.asarray(a)
+    """Return a flat, contiguous array of int64; raises a DtypeError for anything but integers, an InputError where some are masked."""
+    given = unmasked(a, what)
     if given.size and given.dtype.kind not in "iu":
         hint = (
             "Give the numbers themselves: np.flatnonzero(mask)."

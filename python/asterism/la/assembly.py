@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..base.indices import as_count, as_indices
+from ..base.values import unmasked
 from ..comm.communicator import as_communicator, one_call
 from ..errors import InputError, ShapeError
 from .matrix import Matrix, layouts_of
@@ -44,7 +45,7 @@ class Assembly(_Entries):
     shape : (int, int)
         Global size of the matrix.
     i, j : arrays of int, shape (entries,)
-        Global rows and columns of my entries, in any order and of any rank's rows. Repeats are summed. They are not kept.
+        Or any other shape, which both have. Global rows and columns of my entries, in any order and of any rank's rows. Repeats are summed. They are not kept.
         Entries with a negative one are ignored, but the other one must be inside of the matrix.
     comm : None or mpi4py.MPI.Comm
     local_rows : int, optional
@@ -78,8 +79,11 @@ class Assembly(_Entries):
         self, shape: tuple[int, int], i: Any, j: Any, comm: Any = None, *, local_rows: int | None = None
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Assembly")
-        ii, jj = as_indices(i, "Assembly: i"), as_indices(j, "Assembly: j")
-        self._h = _core.Assembly(rows, cols, ii, jj)
+        ii, jj = unmasked(i, "Assembly: i"), unmasked(j, "Assembly: j")
+        if ii.shape != jj.shape:
+            raise ShapeError(f"Assembly: i and j have shapes {ii.shape} and {jj.shape}.")
+        self._given = ii.shape
+        self._h = _core.Assembly(rows, cols, as_indices(ii, "Assembly: i"), as_indices(jj, "Assembly: j"))
         self.shape = (rows.global_size, cols.global_size)
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
 
@@ -100,7 +104,7 @@ class Assembly(_Entries):
         Parameters
         ----------
         values : array or Vector, shape (entries,)
-            In the order of i and j. A `Vector` of this assembly (``Vector(plan, queue)``, ``Vector.wrap(plan, array,
+            In the order of i and j; or an array of their shape. A `Vector` of this assembly (``Vector(plan, queue)``, ``Vector.wrap(plan, array,
             queue)``) is summed by its queue: on a GPU there, where the matrix's values stay.
         add_to : Matrix, optional
             From this assembly, of the same dtype: its entries are added. It is not changed.
@@ -129,7 +133,8 @@ class Assembly(_Entries):
         base = None if add_to is None else add_to._h
         if isinstance(values, Vector):
             return Matrix(self._h.matrix(values._h, base))
-        return Matrix(self._h.matrix_of_array(as_values(values, "Assembly.matrix: values"), base))
+        given = as_values(values, "Assembly.matrix: values")
+        return Matrix(self._h.matrix_of_array(given.reshape(-1) if given.shape == self._given else given, base))
 
 
 class VectorAssembly(_Entries):
@@ -193,7 +198,7 @@ class VectorAssembly(_Entries):
             layout = _core.Layout(c, as_count(local_size, "VectorAssembly: local_size"))
             if layout.global_size != n:
                 raise ShapeError(f"VectorAssembly: the ranks' parts are {layout.global_size}, but the size is {n}.")
-        self._h = _core.VectorAssembly(layout, as_indices(i, "VectorAssembly: i"), bool(insert), remote)
+        self._h = _core.VectorAssembly(layout, as_indices(i, "VectorAssembly: i"), bool(insert), str(remote))
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
 
     @property

@@ -80,7 +80,7 @@ class Builder:
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Builder")
         self.dtype = np.dtype(dtype_name(dtype, "Builder"))
-        self._h = _core.Builder(rows, cols, self.dtype.name, remote)
+        self._h = _core.Builder(rows, cols, self.dtype.name, str(remote))
         self.shape = (rows.global_size, cols.global_size)
 
     @property
@@ -186,7 +186,7 @@ class Builder:
         return out
 
     def _give(self, put: Any, i: Any, j: Any, v: Any, what: str) -> None:
-        ii, jj, given = np.asarray(i), np.asarray(j), unmasked(v, f"{what}: v")
+        ii, jj, given = unmasked(i, f"{what}: i"), unmasked(j, f"{what}: j"), unmasked(v, f"{what}: v")
         shape, vv = given.shape, as_values(given, f"{what}: v")
         if vv.dtype != self.dtype:
             if not np.can_cast(vv.dtype, self.dtype, "same_kind"):

@@ -13,7 +13,17 @@ from ..base.values import unmasked
 from ..errors import DtypeError, ShapeError
 from .operator import Operator, as_values
 
-__all__ = ["Csr", "as_coordinates", "as_csr", "checksum", "from_rows", "rows_of_a_block", "shape_of", "whole"]
+__all__ = [
+    "Csr",
+    "as_coordinates",
+    "as_csr",
+    "checksum",
+    "from_rows",
+    "own_rows",
+    "rows_of_a_block",
+    "shape_of",
+    "whole",
+]
 
 _MOST_ROWS_OF_A_BLOCK = 8  # other blocks are those of a method, not of nodes
 
@@ -61,6 +71,21 @@ def as_csr(S: Any, part: slice) -> Csr:
     places = np.nonzero(rows := np.asarray(S)[part])
     ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
     return Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
+
+
+def own_rows(comm: Any, n: int, m: int, shape: Any) -> Any:
+    """Return who owns which rows where each rank gives n of its own with m columns. Collective."""
+    square = comm.sum(int(n == m))
+    if square == comm.size and n > 0 and shape is None:
+        raise ShapeError(
+            f"from_scipy: every rank passed a square {n} x {m} matrix. With a communicator, S is my rows with "
+            "global columns: add the number of your first row to those of a diagonal block. Pass "
+            "distribute=True if S is the whole matrix on every rank, and shape=(rows, columns) if it is rectangular "
+            "and each rank has as many of its rows as columns."
+        )
+    if comm.max(float(m)) != m or comm.max(float(-m)) != -m:
+        raise ShapeError(f"from_scipy: rank {comm.rank} passed {m} columns, others not; all must agree.")
+    return _core.Layout(comm, n)
 
 
 def rows_of_a_block(S: Any, comm: Any) -> int:

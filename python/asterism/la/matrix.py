@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.display import html_table, si_bytes
 from ..base.indices import as_count, as_counts, as_indices
-from ..base.values import dtype_name
+from ..base.values import dtype_name, unmasked
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import ShapeError, UnsupportedError
-from .given_rows import Csr, as_coordinates, as_csr, checksum, from_rows, rows_of_a_block, shape_of, whole
+from .given_rows import Csr, as_coordinates, as_csr, checksum, from_rows, own_rows, rows_of_a_block, shape_of, whole
 from .mesh_facts import MeshFacts
 from .operator import Operator, as_values
 from .products import Arithmetic, Transposed, is_factor, multiply
@@ -45,6 +45,7 @@ class Matrix(Arithmetic, MeshFacts):
         comm: Any = None,
         *,
         distribute: bool = False,
+        shape: tuple[int, int] | None = None,
         block_size: int | None = None,
         near_null_space: Any = None,
         coordinates: Any = None,
@@ -58,6 +59,8 @@ class Matrix(Arithmetic, MeshFacts):
         comm : None or mpi4py.MPI.Comm
         distribute : bool
             With a communicator: every rank passes the same whole matrix and keeps its part.
+        shape : (int, int), optional
+            Global size, which is checked. Needed only where each rank's rows of a rectangular matrix are square themselves.
         block_size : int, optional
             Rows per node of the mesh; by default those of a block of a BSR matrix, else 1.
         near_null_space : array, shape (my rows, k), optional
@@ -73,7 +76,7 @@ class Matrix(Arithmetic, MeshFacts):
         Raises
         ------
         ShapeError
-            Ranks give rows of other lengths, each rank a square matrix, or vectors that do not fit.
+            Ranks give rows of other lengths, each rank a square matrix without ``shape``, or what does not fit.
         InputError
             ``coordinates`` and ``near_null_space`` are both given; or ``distribute`` is true, and the ranks' matrices differ.
         DtypeError
@@ -91,6 +94,7 @@ class Matrix(Arithmetic, MeshFacts):
         """
         c = as_communicator(comm)
         n, m = shape_of(S)
+        whole_shape = None if shape is None else tuple(as_counts(shape, 2, "from_scipy: shape"))
         xyz = None if coordinates is None else as_coordinates(coordinates)
         stored = rows_of_a_block(S, c)
         block_size = block_size if block_size is not None else stored if xyz is None else 1
@@ -98,22 +102,13 @@ class Matrix(Arithmetic, MeshFacts):
         part = slice(0, n)
         if c.size > 1:
             dtype = as_values(np.empty(0, S.dtype), "the matrix").dtype.name
-            said = [("distribute", str(bool(distribute))), ("the dtype", dtype)]
+            said = [("distribute", str(bool(distribute))), ("the dtype", dtype), ("shape", str(whole_shape))]
             if distribute:
                 S = S.tocsr() if hasattr(S, "tocsr") else S
                 said += [("the shape", f"{n} x {m}"), ("the checksum of its entries", checksum(S))]
             c.require_same("from_scipy", said)
         if c.size > 1 and not distribute:
-            square = c.sum(int(n == m))
-            if square == c.size and n > 0:
-                raise ShapeError(
-                    f"from_scipy: every rank passed a square {n} x {m} matrix. With a communicator, S is my rows with "
-                    "global columns: add the number of your first row to those of a diagonal block. Pass "
-                    "distribute=True if S is the whole matrix on every rank."
-                )
-            if c.max(float(m)) != m or c.max(float(-m)) != -m:
-                raise ShapeError(f"from_scipy: rank {c.rank} passed {m} columns, others not; all must agree.")
-            rows = _core.Layout(c, n)
+            rows = own_rows(c, n, m, shape)
         elif c.size > 1:
             rows = _core.Layout.even(c, n, together)
             part = slice(rows.begin, rows.end)
@@ -123,6 +118,8 @@ class Matrix(Arithmetic, MeshFacts):
                 xyz = whole(xyz, n // together, "coordinates")[rows.begin // together : rows.end // together]
         else:
             rows = _core.Layout(c, n)
+        if whole_shape not in (None, (rows.global_size, m)):
+            raise ShapeError(f"from_scipy: shape is {whole_shape}, but {rows.global_size} x {m} was given.")
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
         A = cls(from_rows(rows, cols, as_csr(S, part)))
         A._describe(block_size, xyz, near_null_space)
@@ -163,9 +160,9 @@ class Matrix(Arithmetic, MeshFacts):
         and again.
         """
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
-        ii, jj, vv = np.asarray(i), np.asarray(j), as_values(v, "v")
-        if not ii.shape == jj.shape == vv.shape:
-            raise ShapeError(f"coo: i, j and v have shapes {ii.shape}, {jj.shape} and {vv.shape}.")
+        ii, jj, given, vv = unmasked(i, "coo: i"), unmasked(j, "coo: j"), unmasked(v, "v"), as_values(v, "v")
+        if not ii.shape == jj.shape == given.shape:
+            raise ShapeError(f"coo: i, j and v have shapes {ii.shape}, {jj.shape} and {given.shape}.")
         return cls(_core.Matrix.from_coo(rows, cols, as_indices(ii, "coo: i"), as_indices(jj, "coo: j"), vv))
 
     @property

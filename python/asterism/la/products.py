@@ -49,6 +49,8 @@ class Arithmetic:
 class Transposed(Arithmetic):
     """``A.T`` or ``A.H``, for products and sums; `Matrix.transpose` makes a matrix of it."""
 
+    __array_ufunc__ = None  # NumPy leaves `array @ A.T` to this class
+
     def __init__(self, A: Matrix, conjugate: bool) -> None:
         self._a, self._conjugate = A, conjugate
         self.shape = A.shape[::-1]
@@ -75,6 +77,10 @@ class Transposed(Arithmetic):
         if is_factor(x):
             return multiply(self, x)
         return self._a._transposed_product(x, self._conjugate)
+
+    def __rmatmul__(self, x: Any) -> Any:
+        name, same = ("H", "(A @ x.conj()).conj()") if self._conjugate else ("T", "A @ x")
+        raise UnsupportedError(f"x @ A.{name} of a {type(x).__name__} and a transpose is not offered. Use {same}.")
 
 
 def is_factor(x: Any) -> bool:

@@ -231,7 +231,7 @@ class Redistribution:
         return out
 
     def _checked(self, x: Any, rows: int) -> NDArray[Any]:
-        values = np.asarray(x)
+        values = np.asarray(unmasked(x, "x"))
         if values.ndim not in (1, 2) or values.shape[0] != rows:
             raise ShapeError(f"x has shape {values.shape}; ({rows},) or ({rows}, k) is needed here.")
         return np.ascontiguousarray(values)

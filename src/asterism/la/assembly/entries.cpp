@@ -9,6 +9,7 @@ namespace asterism::la {
 template <class J>
 EntryStack<J> single_entries(Layout const& rows, char const* what, std::span<J const> i, std::span<J const> j) {
   comm::agree(rows.comm(), [&] {
+    checked_local_index(rows.local_size(), "rows of one rank");
     ASTERISM_REQUIRE(i.size() == j.size(), shape, "{}: {} row indices but {} column indices.", what, i.size(), j.size());
   });
   return {i.data(), j.data(), std::int64_t(i.size())};
