@@ -58,6 +58,11 @@ def _discretised_again(
     where a sweep by colours leaves residuals at every second cell, of which a mean is at the wrong place.
     """
     d = len(how.shape)
+    if 1 in how.shape and must and max(how.shape) > 1:
+        raise InputError(
+            "-pc_gmg_galerkin none discretises the stencil again with twice the spacing, and an axis of one point keeps its own. Leave the "
+            "option out, or leave out the axis."
+        )
     if (not how.spacing and not must) or 1 in how.shape:
         return None
     reaches = [max(r) for r in how.stencil.facts.reach]
@@ -119,16 +124,18 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
         n > 1 and not u and (p or (not how.cells and e == [1.0, 1.0]))
         for n, u, p, e in zip(how.shape, uneven, how.periodic, ends[3 - d :], strict=True)
     ]
+    found: dict[tuple[int, ...], Any] = {}
     if numbers is not None and all(plain):
-        found: dict[tuple[int, ...], Any] = dict(galerkin.constants(numbers, linear))
-    else:
+        found = dict(galerkin.constants(numbers, linear))
+    # around few points an offset of more than half of them is another one too
+    varies = not found or any(abs(o) > r for at in found for o, r in zip(at, reaches, strict=True))
+    if varies:
         found = _product_coefficients(how, A, domain, coarse, reaches, (linear_P, linear_R))
     next_one = copy.copy(how)
     next_one.is_product, next_one.shape, next_one.brick, next_one.of = True, shape, brick, "u"
     next_one.spacing, next_one.functions, next_one.arrays = (), {}, []
     next_one.constants, next_one.coefficients = {}, []
     next_one.ends = _core.BrickTransfer.coarse_ends(domain, linear, ends)
-    varies = numbers is None or not all(plain)
     next_one.stencil = galerkin.stencil_of(list(found), varies)
     if varies:
         next_one.coefficients, next_one.arrays = [f"c{n}" for n in range(len(found))], list(found.values())

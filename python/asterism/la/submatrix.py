@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.indices import as_indices
+from ..base.values import unmasked
 from ..comm.communicator import one_call, reported
 from ..comm.forest import StarForest
 from ..errors import InputError, ShapeError

@@ -261,7 +261,8 @@ class Solver(Description):
         x0 : array, optional
             Initial guess; zero by default. Not changed.
         rtol, atol, maxiter : optional
-            Of this solve alone, instead of the solver's.
+            Of this solve alone, instead of the solver's. Where ``auto`` goes on to a stronger preconditioner for it, that one stays. A direct
+            solve does not stop by them.
         monitor : callable(iteration, residual norm), optional
             Called on all ranks, from step 0 on; of several columns with a list of k norms.
         raise_on_failure : bool, optional

@@ -397,7 +397,9 @@ std::string Solver::chosen_preconditioner(Configuration const& config, std::stri
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
   if (type != "auto") return type;
-  return automatic_choice(seen(), A_->range().global_size()).attempts.front().type;
+  // there is no other attempt, where factors would be too large
+  auto const attempts = automatic_choice(seen(), A_->range().global_size()).attempts;
+  return std::ranges::find(attempts, 0.0, &AutomaticAttempt::flop_limit)->type;
 }
 
 PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {

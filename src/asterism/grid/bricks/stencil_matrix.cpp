@@ -1,6 +1,7 @@
 // The entries of a stencil's operator as a matrix, by products with one vector for each colour: a row reads no two points of one colour
 // (Curtis, Powell and Reid 1974).
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -121,7 +122,7 @@ la::Matrix StencilOperator::matrix_in(EntryOrder order) const {
         for (auto i = first; i < first + count; ++i)
           rows.push_back(space.begin() + i), columns.push_back(space.begin() + i), values.push_back(T(1));
     Vector x(space, dtype()), y(space, dtype());
-    i64 done = 0;
+    i64 done = 0, lost = 0;
     Triple c{};
     for (c[0] = 0; c[0] < axes[0].count; ++c[0])
       for (c[1] = 0; c[1] < axes[1].count; ++c[1])
@@ -139,13 +140,18 @@ la::Matrix StencilOperator::matrix_in(EntryOrder order) const {
             if (products_here[at] == T(0)) return;
             Triple q{};
             for (std::size_t d = 0; d < 3; ++d) q[d] = axes[d].read[std::size_t(p[d] * axes[d].count + c[d])];
-            if (std::find(q.begin(), q.end(), AxisColours::none) != q.end()) return;  // infinity times zero
-            auto const from = place(q);
-            if (from < 0) return;
+            bool const known = std::find(q.begin(), q.end(), AxisColours::none) == q.end();
+            auto const from = known ? place(q) : -1;
+            if (from < 0) {
+              lost += std::isfinite(double(magnitude(products_here[at])));  // else infinity times zero
+              return;
+            }
             rows.push_back(mine[std::size_t(at)]), columns.push_back(numbers[std::size_t(from)]), values.push_back(products_here[at]);
           });
           cancel.at(double(++done));
         }
+    lost = space.comm().sum(lost);
+    ASTERISM_REQUIRE_ALIKE(lost == 0, internal, "{} entries of {} are further away than it reads", lost, describe());
     if (bricks) out = la::Matrix::from_coo<i64>(space, space, dtype(), rows, columns, values.data());
     else out = la::Matrix::from_coo<i64>(layout, layout, dtype(), rows, columns, values.data());
   });

@@ -42,7 +42,7 @@ OptionTable const& table() {
                     "precision of each level, as in float64,float32,bfloat16: the finest first, the last one for all that follow; bfloat16 "
                     "holds entries in 2 bytes and computes in float32; auto: as -pc_dtype says"),
         integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
-        integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly; above 1000 by sparse factors", 1,
+        integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly; above 2000 by sparse factors", 1,
                        20000),
         integer_option("pc_amg_coarse_rows_per_rank", 50, "a coarse level with fewer rows per rank moves to fewer ranks; 0: none does", 0,
                        1000000000),

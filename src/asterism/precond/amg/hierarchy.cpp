@@ -18,7 +18,7 @@ constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
 // from so many on sparse factors are faster than a dense inverse, which costs the cube of the rows: of a coarse level, and of a whole
 // matrix
-constexpr std::int64_t rows_to_factor = 1000, rows_of_all_to_factor = 100;
+constexpr std::int64_t rows_to_factor = 2000, rows_of_all_to_factor = 100;
 
 constexpr double damping_of_boxes = 1.8;  // with 4/3, columns of P are too far from linear interpolation: decision 041
 
@@ -38,8 +38,9 @@ void decouple_empty_rows(Rows<T>& A) {
 /// Sparse factors on the first rank, of vectors of that dtype; in the matrix's own if they are to be as wide as needed and it is. Nothing
 /// where they do not fit, or where the condition number is above `most`, so that the matrix may be singular: a dense inverse leaves such
 /// directions out.
-PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed, double most) {
+PreconditionerPtr factors_of(Matrix const& A, Dtype given, Dtype dtype, bool as_needed, double most) {
   constexpr double most_for_float32 = 1e5;
+  most = std::min(most, 0.01 / epsilon_of(given));  // entries that were rounded hide that a matrix is singular
   auto const condition_of = [&](Preconditioner const& factors) {
     double condition = factors.factors()->facts().condition;
     A.comm().bcast(&condition, sizeof condition, 0);
@@ -53,7 +54,7 @@ PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed, doubl
     auto made = sparse_direct(narrow, rule);
     double const condition = condition_of(*made);
     if (!is_narrow || condition <= most_for_float32) return condition <= most ? made : nullptr;
-    if (!as_needed) return made;
+    if (!as_needed) return nullptr;
     made = sparse_direct(A, rule);
     return condition_of(*made) <= most ? std::make_shared<Cast>(narrow, made, A.dtype()) : nullptr;
   } catch (Error const& e) {
@@ -246,7 +247,7 @@ bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
   if (alone) dtype = with_precision_of(dtype, given.dtype());
   PreconditionerPtr solver;
   if (rows > (level_ == 0 ? rows_of_all_to_factor : rows_to_factor) && rows <= std::max(options_.coarse_size, most_rows_to_factor))
-    solver = factors_of(A_, dtype, automatic, level_ == 0 ? 1e14 : 1e12);
+    solver = factors_of(A_, given.dtype(), dtype, automatic, level_ == 0 ? 1e14 : 1e12);
   if (solver) {
     out_.sizes.back().values = name_of(solver->dtype());
     out_.sizes.back().storage = solver->describe();

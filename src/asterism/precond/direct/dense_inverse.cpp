@@ -62,8 +62,8 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, Coarse
     if constexpr (std::is_same_v<real_t<T>, double>)
       comm::agree(space_.comm(), [&] {
         if (!inverts) return;
-        // several would turn while they wait for each other, for seconds beside other programs, and the bits depend on their number
-        lapack::Threads const one(1);
+        // several turn while they wait for each other, for seconds beside other programs, and the bits depend on their number
+        lapack::Threads const threads(n <= 2000 || reproducible() ? 1 : device::host::team_size());
         double const noise = origin.finest_rows > n ? 10 + 10 * std::sqrt(double(origin.finest_rows)) / double(n) : 1;
         found = kernel::invert<T>(int(n), a.data(), noise,
                                   {null_vectors, int(origin.null_columns), origin.parts, origin.largest_diagonal, origin.null_tolerance});

@@ -293,7 +293,7 @@ class GeometricMultigrid final : public Preconditioner {
       made = nest.make_solver(nest.config.nested("mg_coarse_"), A, A->matrix() ? "auto" : "none");
       last_ = made->describe();
       coarse_varies_ = made->varies();
-    } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 1000)) {  // with the padding
+    } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
       auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, origin_of(finest, A->range(), nest.projects));
       last_ = inverse->storage();
       made = inverse;
