@@ -17,7 +17,8 @@ from ..errors import InputError
 from ..stencil.codegen.lower import lower
 from ..stencil.codegen.nodes import Builder, postorder
 from ..stencil.codegen.passes import far_from_ends, known_far_from_ends
-from ..stencil.language.expressions import Expr, Grid, indices
+from ..stencil.language.constructors import indices
+from ..stencil.language.expressions import Expr, Grid
 from ..stencil.language.stencil import assign
 from ..stencil.language.transpose import coefficients_of
 from .making import Made, Y, unused

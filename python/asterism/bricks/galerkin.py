@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stencil.language.expressions import Constant, grid, indices
+from ..stencil.language.constructors import grid, indices
+from ..stencil.language.expressions import Constant
 from ..stencil.language.stencil import Stencil, assign
 
 __all__ = ["coefficients", "constants", "reach", "stencil_of"]

@@ -21,7 +21,8 @@ from ..stencil.codegen.sources import Source, generate
 from ..stencil.kernels.compiler import Library, build_ahead, gpu_kernel
 from ..stencil.kernels.kernel import callable_of
 from ..stencil.kernels.table import build_table
-from ..stencil.language.expressions import Constant, Grid, Operation, Value, indices, walk
+from ..stencil.language.constructors import indices
+from ..stencil.language.expressions import Constant, Grid, Operation, Value, walk
 from ..stencil.language.interpreter import constant_value
 from ..stencil.language.stencil import Stencil, assign
 from ..stencil.language.transpose import coefficients_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from ..stencil.language.constructors import constant, grid, indices
 from ..stencil.language.cost import Cost
-from ..stencil.language.expressions import constant, grid, indices
 from ..stencil.language.stencil import Stencil, assign, fuse
 
 __all__ = ["OPERATIONS", "costs", "stencils"]

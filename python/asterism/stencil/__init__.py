@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from .codegen.sources import Source, generate
 from .kernels.compiler import Library, build
 from .kernels.kernel import Kernel, compile
+from .language.constructors import constant, cos, exp, grid, indices, log, maximum, minimum, sin, sqrt, where
 from .language.cost import Cost
 from .language.differences import derivative, laplacian, weights
-from .language.expressions import Expr, Grid, constant, cos, exp, grid, indices, log, maximum, minimum, sin, sqrt, where
+from .language.expressions import Expr, Grid
 from .language.stencil import Stencil, assign, fuse, reduce
 
 if TYPE_CHECKING:

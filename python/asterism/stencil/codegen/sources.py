@@ -41,7 +41,7 @@ _FURTHEST = 1000  # points that a read is away; more take minutes too
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel of a stencil: what its caller must know, and its text, which is made when it is first asked for.
+    """A kernel of a stencil, made by `stencil.generate`: what its caller must know, and its text, generated when it is first read.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ def native_target() -> str:
 def generate(
     stencil: Stencil, target: str | None = None, brick: int | Sequence[int] | None = None, dtype: Any = np.float64
 ) -> Source:
-    """Return the source of a kernel. An `InputError` for bricks that make it too long is raised where its text is needed.
+    """Return the source of a kernel.
 
     Parameters
     ----------
@@ -131,6 +131,22 @@ def generate(
     brick : int or sequence of int, optional
         Points of a brick; 8 along each axis by default.
     dtype : {float64, float32, complex128, complex64}
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    OptionError
+        ``target`` is another word.
+    InputError
+        ``brick`` has other dimensions than the stencil, a size of 0, or an odd size where there are two spaces. The stencil has complex
+        numbers in a real dtype, or an order of complex ones. `Source.text` raises it for bricks that make the kernel too long to compile.
+    DtypeError
+        ``dtype`` is another one, or a size of ``brick`` is no integer.
+    ShapeError
+        A size of ``brick`` is negative.
     """
     f = stencil.facts
     target = native_target() if target is None else target

@@ -49,7 +49,21 @@ _THREADS = 128  # of a block on a GPU
 
 @dataclass(frozen=True)
 class Library:
-    """A compiled kernel. ``compiled`` tells whether that was done now, in ``seconds``, or found in the cache."""
+    """A compiled kernel, made by `stencil.build`.
+
+    Attributes
+    ----------
+    address : int
+        Of the function in this process.
+    path : Path
+        The shared library in the cache.
+    compiled : bool
+        True if the compiler ran now, False if the kernel was found.
+    seconds : float
+        That the compilation, or finding it, took.
+    handle : ctypes.CDLL
+        The loaded library.
+    """
 
     address: int
     path: Path
@@ -125,10 +139,21 @@ _loaded: dict[str, Library] = {}
 def build(source: Source) -> Library:
     """Compile a kernel, or take it from the cache.
 
+    Parameters
+    ----------
+    source : Source
+        For a target of the host: "generic", "avx2" or "avx512".
+
+    Returns
+    -------
+    Library
+
     Raises
     ------
     UnsupportedError
-        Without a compiler.
+        Without a compiler, without space for the kernel, or if the compiler takes more than 300 seconds.
+    InternalError
+        If the compiler refuses the text, or makes a file that cannot be loaded.
     InputError
         If bricks of this shape make the kernel too long to compile.
     FileError

@@ -117,7 +117,7 @@ def callable_of(stencil: Stencil, source: Source, warn: bool = True) -> Library 
 
 
 class Kernel:
-    """A stencil that is compiled for grids of one shape. Make it with `compile`; call it with arrays by name.
+    """A stencil that is compiled for grids of one shape; made by `stencil.compile`. Call it with arrays by name.
 
     Attributes
     ----------
@@ -287,6 +287,22 @@ def compile(
     brick : int or sequence of int, optional
         8 points along each axis by default.
     dtype : {float64, float32, complex128, complex64}
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    ShapeError
+        ``shape`` has other dimensions than the stencil, or an axis without points. A periodic axis is no multiple of a brick, or as
+        for `Stencil.check_shape`.
+    InputError
+        ``periodic`` is not one flag, or one for each axis. ``brick`` and ``dtype`` do not fit the stencil, as for `generate`.
+    OptionError, DtypeError
+        ``target`` or ``dtype`` is another word, or a size is no integer.
+    InternalError, FileError
+        As for `build`.
 
     Notes
     -----

@@ -14,7 +14,8 @@ from typing import TypeVar
 import numpy as np
 
 from ...errors import InputError
-from .expressions import Expr, Grid, Index, Integer, Quotient, Where, where
+from .constructors import where
+from .expressions import Expr, Grid, Index, Integer, Quotient, Where
 from .numerals import as_integer, as_number
 from .user_line import fail, line_of_user
 
@@ -130,6 +131,17 @@ def derivative(
         Near both ends use one-sided differences of the same accuracy, with the points that are there. The axis needs ``order + accuracy``
         points. Without closures points beyond the ends are read: zeros, or the other end where the axis is periodic.
 
+    Returns
+    -------
+    Expr
+
+    Raises
+    ------
+    InputError
+        ``u`` is no grid, or ``at`` is not one index for each of its axes. ``axis``, ``order`` or ``accuracy`` is out of range.
+        ``1 / spacing ** order`` is not finite. ``at`` has ``i + 1`` or ``2 * i`` instead of the index of ``axis``, and ``closure`` is
+        True.
+
     Examples
     --------
     >>> import asterism as am
@@ -217,7 +229,28 @@ def laplacian(
     spacing: float | Expr | Sequence[float | Expr] = 1.0,
     closure: bool = False,
 ) -> Expr:
-    """Return the sum of the second derivatives along all axes; arguments as for `derivative`.
+    """Return the sum of the second derivatives along all axes, each by `derivative`.
+
+    Parameters
+    ----------
+    u : Grid
+    at : sequence of Index
+        The point.
+    accuracy : int
+        The error is O(spacing ** accuracy); even.
+    spacing : float or Expr, or a sequence of them
+        One for all axes, or one for each.
+    closure : bool
+        One-sided differences near both ends, as for `derivative`.
+
+    Returns
+    -------
+    Expr
+
+    Raises
+    ------
+    InputError
+        As for `derivative`, or the number of spacings is not that of the axes.
 
     Examples
     --------

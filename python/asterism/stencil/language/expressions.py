@@ -10,12 +10,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ...errors import InputError
-from .numerals import as_integer, as_number, short, simplest
+from .numerals import as_integer, short, simplest
 from .user_line import fail, fail_here, line_of_user
 
-__all__ = ["Expr", "Grid", "Index", "constant", "grid", "indices", "maximum", "minimum"]
-__all__ += ["cos", "exp", "log", "sin", "sqrt", "where"]
+__all__ = ["Expr", "Grid", "Index"]
 
 Number = int | float | complex
 LARGEST = 2**31 - 1  # of the integers in indices, as kernels count
@@ -317,7 +315,13 @@ class Where(Expr):
 
 
 class Grid:
-    """A grid of numbers, by its name. Call it with one index for each axis."""
+    """A grid of numbers, by its name; made by `stencil.grid`. Call it with one index for each axis.
+
+    Attributes
+    ----------
+    name : str
+    dimensions : int
+    """
 
     def __init__(self, name: str, dimensions: int) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
@@ -328,7 +332,23 @@ class Grid:
         self.name, self.dimensions = name, count
 
     def __call__(self, *subscripts: object) -> Ref:
-        """Return the value at these indices."""
+        """Return the value at these indices.
+
+        Parameters
+        ----------
+        *subscripts : Expr
+            One for each axis, made of the index of that axis: ``i``, ``2 * i`` or ``i // 2``, each plus or minus an integer.
+
+        Returns
+        -------
+        Expr
+
+        Raises
+        ------
+        InputError
+            The number of subscripts is not that of the axes. One is of another form, or of another axis. Some have ``2 * i`` or
+            ``i // 2``, and others have not.
+        """
         if len(subscripts) != self.dimensions:
             problem = f"the grid '{self.name}' has {self.dimensions} dimensions; {len(subscripts)} indices are given."
             fail_here(problem)
@@ -414,83 +434,13 @@ def walk(*roots: Expr) -> Iterator[Expr]:
             stack += [(c, False) for c in reversed(node.children())]
 
 
-def indices(dimensions: int) -> tuple[Index, ...]:
-    """Return the indices of 1, 2 or 3 axes; the last is the fastest, as in a NumPy array."""
-    count = as_integer(dimensions)
-    if count not in (1, 2, 3):
-        fail_here(f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
-    return tuple(Index(axis) for axis in range(count))
-
-
-def grid(name: str, dimensions: int) -> Grid:
-    """Return a grid of this name: a field, a right-hand side, or coefficients that vary from point to point. ``u(i, j)`` reads it."""
-    return Grid(name, dimensions)
-
-
-def constant(name: str, default: float | complex | None = None) -> Expr:
-    """Return a number that is given when the kernel runs. Kernels need no new compilation for another value.
-
-    Parameters
-    ----------
-    name : str
-        The keyword that gives it: an identifier.
-    default : number, optional
-    """
-    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
-        fail_here(f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
-    if default is not None:
-        try:
-            default = as_number(default, f"the default of '{name}'")
-        except InputError as error:
-            fail_here(str(error))
-    return Constant(name, default)
-
-
-def where(condition: object, a: Expr | Number, b: Expr | Number) -> Expr:
-    """Return ``a`` at points where the condition holds, and ``b`` elsewhere, as `numpy.where`."""
-    if not isinstance(condition, Condition):
-        fail_here(f"where needs a condition such as i == 0 or u(i, j) > 0, not a {type(condition).__name__}.")
-    return Where(condition, _expr(a), _expr(b))
-
-
-def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
-    """Return the smaller of both at each point."""
-    return Operation("min", _expr(a), _expr(b))
-
-
-def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
-    """Return the larger of both at each point."""
-    return Operation("max", _expr(a), _expr(b))
-
-
-def sqrt(a: Expr | Number) -> Expr:
-    """Return the square root at each point; of a complex number on the negative real axis i times a positive one."""
-    return Operation("sqrt", _expr(a))
-
-
-def exp(a: Expr | Number) -> Expr:
-    """Return e to the power ``a`` at each point."""
-    return Operation("exp", _expr(a))
-
-
-def log(a: Expr | Number) -> Expr:
-    """Return the natural logarithm at each point; of a complex number on the negative real axis its imaginary part is pi."""
-    return Operation("log", _expr(a))
-
-
-def sin(a: Expr | Number) -> Expr:
-    """Return the sine at each point, of an angle in radians."""
-    return Operation("sin", _expr(a))
-
-
-def cos(a: Expr | Number) -> Expr:
-    """Return the cosine at each point, of an angle in radians."""
-    return Operation("cos", _expr(a))
+def _function(op: str) -> Callable[..., Expr]:
+    return lambda *operands: Operation(op, *map(_expr, operands))
 
 
 # by the names of NumPy's functions
-NUMPY: dict[str, Callable[..., Any]] = {"sqrt": sqrt, "absolute": abs, "minimum": minimum, "maximum": maximum}
-NUMPY |= {"exp": exp, "log": log, "sin": sin, "cos": cos}
+NUMPY: dict[str, Callable[..., Any]] = {"absolute": abs, "minimum": _function("min"), "maximum": _function("max")}
+NUMPY |= {name: _function(name) for name in ("sqrt", "exp", "log", "sin", "cos")}
 NUMPY |= {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
 NUMPY |= {"floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg}
 NUMPY |= {"square": lambda a: a * a, "reciprocal": lambda a: 1 / a, "positive": lambda a: a}

@@ -28,7 +28,7 @@ def as_brick(brick: int | Sequence[int], dimensions: int, what: str) -> tuple[in
 
 
 class Stencil:
-    """Statements over the points of a grid. `assign`, `reduce` and `fuse` make them.
+    """Statements over the points of a grid; made by `stencil.assign`, `stencil.reduce` or `stencil.fuse`.
 
     Attributes
     ----------
@@ -55,12 +55,38 @@ class Stencil:
         return f"<asterism.stencil.Stencil of {f.dimensions} dimensions: {'; '.join(parts)}>"
 
     def offsets(self, grid: str) -> list[tuple[int, ...]]:
-        """Return the offsets at which a grid is read, sorted."""
+        """Return the offsets at which a grid is read.
+
+        Parameters
+        ----------
+        grid : str
+            Its name.
+
+        Returns
+        -------
+        list of tuple of int
+            Sorted, each with the integer of every axis: 1 for ``i + 1``, ``2 * i + 1`` and ``(i + 1) // 2``. The list is empty if the
+            stencil does not read the grid.
+        """
         refs = (n for s in self.statements for n in walk(s.value) if isinstance(n, Ref))
         return sorted({r.offsets for r in refs if r.grid.name == grid})
 
     def cost(self, dtype: Any = np.float64) -> Cost:
         """Return the least loads, stores, flops and bytes at a point (at a coarse point, if there are two spaces).
+
+        Parameters
+        ----------
+        dtype : {float64, float32, complex128, complex64}
+            Its size gives the bytes.
+
+        Returns
+        -------
+        Cost
+
+        Raises
+        ------
+        DtypeError
+            ``dtype`` is another one.
 
         Examples
         --------
@@ -76,6 +102,22 @@ class Stencil:
         self, target: str | None = None, brick: int | Sequence[int] | None = None, dtype: Any = np.float64
     ) -> str:
         """Return the text of the kernel, as `generate` does: C++ for "generic", "avx2" or "avx512", or for "cuda" or "hip".
+
+        Parameters
+        ----------
+        target, brick, dtype
+            As for `generate`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        InputError
+            As for `generate`, or bricks of this shape make the kernel too long to compile.
+        OptionError, DtypeError, ShapeError
+            As for `generate`.
 
         Examples
         --------
@@ -118,7 +160,23 @@ class Stencil:
         return {**out, **reduced}
 
     def check_shape(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
-        """Raise for an axis with too few points, and for a periodic one that a red-black update cannot go around."""
+        """Raise for an axis with too few points, and for a periodic one that a red-black update cannot go around.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Points along each axis of the grids that are written.
+        periodic : sequence of bool
+            For each axis.
+
+        Raises
+        ------
+        ShapeError
+            An axis has fewer points than one-sided differences need. A periodic axis has an odd number of points and a red-black
+            update, or fewer points than ``least_periodic``.
+        InputError
+            A periodic axis must not be periodic: it has None in ``least_periodic``.
+        """
         for axis, (n, needed) in enumerate(zip(shape, self.facts.least, strict=True)):
             if n < needed:
                 raise ShapeError(
@@ -149,6 +207,16 @@ class Stencil:
             The grid in which the stencil is linear. Others are coefficients. It is needed where several grids are read.
         periodic : bool or sequence of bool
             The axes that may be periodic. Without them a stencil with closures has a much shorter transpose.
+
+        Returns
+        -------
+        Stencil
+
+        Raises
+        ------
+        InputError
+            The stencil is not one assignment on one space, or is not linear in the grid. It does not read ``of``, or ``of`` is needed.
+            The grid is written too. ``periodic`` is not one flag, or one for each axis.
 
         Notes
         -----
@@ -182,12 +250,18 @@ def assign(target: object, value: Expr | Number) -> Stencil:
     ----------
     target : Expr
         A grid at its indices, such as ``out(i, j, k)``.
-    value : Expr or float
+    value : Expr or number
+
+    Returns
+    -------
+    Stencil
 
     Raises
     ------
     InputError
-        With the line of the user's program.
+        ``target`` is no grid at the indices themselves. ``value`` is a condition, or is no expression and no number. Its grids have
+        different dimensions, or lie on more than two spaces. The result would depend on the order of the points. The message shows the
+        line of the user's program.
 
     Examples
     --------
@@ -209,6 +283,25 @@ def assign(target: object, value: Expr | Number) -> Stencil:
 def reduce(op: str, name: str, value: Expr) -> Stencil:
     """Return the stencil that finds the "sum", "max" or "min" of a value over all points, under a name.
 
+    Parameters
+    ----------
+    op : {"sum", "max", "min"}
+        In a complex dtype the value must be real for "max" and "min".
+    name : str
+        The key of the result: an identifier.
+    value : Expr
+        It reads at least one grid.
+
+    Returns
+    -------
+    Stencil
+
+    Raises
+    ------
+    InputError
+        ``op`` is another word, or ``name`` is no identifier. ``value`` reads no grid, is a condition, or is no expression. Its grids
+        have different dimensions, or lie on more than two spaces.
+
     Examples
     --------
     >>> import asterism as am
@@ -228,6 +321,21 @@ def fuse(*stencils: Stencil) -> Stencil:
     """Return one stencil that computes several in turn, in one pass over the points.
 
     A later one sees what an earlier one has assigned, at the point itself. What all share is read once.
+
+    Parameters
+    ----------
+    *stencils : Stencil
+        At least one, in the order of computation.
+
+    Returns
+    -------
+    Stencil
+
+    Raises
+    ------
+    InputError
+        None is given, or something else than a stencil. Two assign the same name, or give a constant different defaults. One reads at a
+        neighbour what another assigns. The grids have different dimensions, or lie on more than two spaces.
 
     Examples
     --------
