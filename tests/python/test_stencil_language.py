@@ -152,6 +152,7 @@ MISTAKES = [
     (lambda: U3(I3, J3, K3) + (U3(I3, J3, K3) > 0), "a condition is no number"),
     (lambda: (I3 > 0) & U3(I3, J3, K3), "between a condition and a number"),
     (lambda: st.where(True, 1.0, 2.0), "where needs a condition"),
+    (lambda: st.where(I3 == 0, 1.0, J3 == 1), "a condition is no number"),
     (lambda: U3(I3, J3, K3) + U3, "Call it with indices"),
     (lambda: st.grid("a b", 2), "identifier"),
     (lambda: st.grid("a", 4), "1, 2 or 3"),

@@ -308,6 +308,9 @@ class Where(Expr):
         super().__init__()
         self.condition, self.a, self.b = condition, a, b
         self.least: tuple[int, int] | None = None
+        for v in (a, b):
+            if isinstance(v, Condition):
+                fail(self.line, "a condition is no number: write where(condition, 1.0, 0.0).")
 
     def children(self) -> tuple[Expr, ...]:
         """Return the condition and both values."""
