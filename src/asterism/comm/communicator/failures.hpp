@@ -77,15 +77,17 @@ struct Failures {
 class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
-  /// `look`: for errors that are not known yet too. `rest`: this is the end of a call that was counted when it began. Ends are not counted
-  /// again, since other ranks make them in an order of their own, in tasks, or not at all after an error: those between two calls have
-  /// one number, which is that of no call.
-  CollectiveCall(Communicator const& comm, char const* name, bool look = true, bool rest = false) {
+  /// `look`: for errors that are not known yet too. What a call has begun is not counted again. `rest`: has its number, since other ranks
+  /// may end theirs in a task, which is no call. `end`: ranks make these in an order of their own, or not at all after an error; all
+  /// between two calls have one number, which is that of no call.
+  enum class Part { whole, rest, end };
+  CollectiveCall(Communicator const& comm, char const* name, bool look = true, Part part = Part::whole) {
     if (is_part_of_another(comm)) return;
     auto& f = comm.failures();
     std::uintptr_t nobody = 0;
     if (!f.thread.compare_exchange_strong(nobody, device::host::this_thread(), std::memory_order_acquire)) throw_second_thread(name);
-    auto const serial = rest ? f.serial | 1 : next_after(f.serial);  // calls have an order
+    auto const last = f.serial.load(std::memory_order_relaxed);
+    auto const serial = part == Part::whole ? next_after(last) : part == Part::end ? last | 1 : last;  // calls have an order
     f.serial.store(serial, std::memory_order_relaxed);
     last_begun.store(f.communicator ^ ++f.begun, std::memory_order_relaxed);
     if ((look && (f.far || f.alarmed())) || f.news.load(std::memory_order_relaxed)) attend_to_news(comm, look);
@@ -124,8 +126,9 @@ class CollectiveCall {
 
 /// f() as a collective call, or the rest of one.
 template <class F>
-auto collective(Communicator const& comm, char const* name, F const& f, bool look = true, bool rest = false) {
-  CollectiveCall const call(comm, name, look, rest);
+auto collective(Communicator const& comm, char const* name, F const& f, bool look = true,
+                CollectiveCall::Part part = CollectiveCall::Part::whole) {
+  CollectiveCall const call(comm, name, look, part);
   try {
     return f();
   } catch (...) {

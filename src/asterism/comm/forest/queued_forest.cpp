@@ -450,7 +450,7 @@ void QueuedForest::Flight::end() {
         if (s->kind != State::Kind::none && s->queue.runs_inline()) s->flight.require_under_way();
         finish();
       },
-      false, true);
+      false, CollectiveCall::Part::rest);
 }
 
 void QueuedForest::wait(Queue const& queue) const {

@@ -242,7 +242,7 @@ void StarForest::Impl::end_together(Flight::State& state) {
       throw;
     }
   };
-  collective(comm, "the end of a star-forest operation", end_or_give_up, false, true);
+  collective(comm, "the end of a star-forest operation", end_or_give_up, false, CollectiveCall::Part::end);
 }
 
 void StarForest::Impl::end(Flight::State& state) {
