@@ -39,7 +39,8 @@ def poisson(
     comm : None or mpi4py.MPI.Comm
     dtype : {"float64", "float32", "complex128", "complex64"}
     stencil : {"star", "box"}
-        5/7-point, with 2 d (or the sum of twice the coefficients) on the diagonal and -1 beside; or 9/27-point, with 3^d - 1 and -1.
+        Of 3, 5 or 7 points: twice the sum of the coefficients on the diagonal, minus that of a direction beside it; or 9 or 27 points, with
+        3^d - 1 and -1.
     neumann : bool
         Pure Neumann: the constants are in the null space.
     epsilon : sequence of float
@@ -171,7 +172,7 @@ def diffusion(
     Returns
     -------
     Matrix
-        Of 5 or 7 points; k at a face is the harmonic mean of both cells.
+        Of 3, 5 or 7 points; k at a face is the harmonic mean of both cells.
 
     Raises
     ------

@@ -269,6 +269,8 @@ def test_a_link_stays_a_link_and_a_pipe_stays_a_pipe(tmp_path, name):
         am.write_matrix(pipe, A)
     with pytest.raises(am.FileError, match="device or a pipe, which is not read twice"):
         am.read_matrix(pipe)
+    with pytest.raises(am.FileError, match="a device or a pipe"):
+        am.load(pipe)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "far", pipe.name])
     assert [p.name for p in (tmp_path / "far").iterdir()] == [name]

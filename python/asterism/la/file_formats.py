@@ -8,7 +8,16 @@ from pathlib import Path
 from .. import _core
 from ..errors import FileError, FormatError, InputError, UnsupportedError
 
-__all__ = ["COMPRESSED", "MATRIX_MARKET", "PETSC", "check_matrix_name", "check_vector_name", "format_of", "format_with"]
+__all__ = [
+    "COMPRESSED",
+    "MATRIX_MARKET",
+    "PETSC",
+    "check_matrix_name",
+    "check_source",
+    "check_vector_name",
+    "format_of",
+    "format_with",
+]
 
 _HARWELL_BOEING = (
     ".rb",
@@ -30,14 +39,20 @@ MATRIX_MARKET, COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
 PETSC = (".petsc", ".petscbin", ".bin", ".dat")
 
 
+def check_source(path: str | Path) -> None:
+    """Raise where a path is no file that can be read twice."""
+    p = Path(path)
+    if p.exists() and not p.is_file() and not p.is_dir():
+        raise FileError(f"'{p}' is a device or a pipe, which is not read twice. Write it to a file first.")
+
+
 def format_of(path: str | Path) -> str:
     """Return the name of a file's format, by its first bytes and else its name.
 
     ``matrix_market``, ``petsc``, ``archive`` (asterism's own), ``harwell_boeing``, ``npz``, ``npy``, ``matlab``, ``hdf5`` or ``tar``.
     """
+    check_source(path)
     p = Path(path)
-    if p.exists() and not p.is_file() and not p.is_dir():
-        raise FileError(f"'{p}' is a device or a pipe, which is not read twice. Write it to a file first.")
     try:
         with p.open("rb") as f:
             head = f.read(16)

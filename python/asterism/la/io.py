@@ -19,7 +19,7 @@ from ..base.indices import as_count
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call
 from ..errors import FormatError, InputError, ShapeError
-from .file_formats import MATRIX_MARKET, PETSC, check_matrix_name, check_vector_name, format_with
+from .file_formats import MATRIX_MARKET, PETSC, check_matrix_name, check_source, check_vector_name, format_with
 from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one, write_hdf5
 from .matrix import Matrix
 from .operator import Operator, as_values
@@ -405,7 +405,9 @@ def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
     Collective.
     """
     c = as_communicator(comm)
-    matrices, vectors, texts = _core.read_archive(_path_of("load", c, path), c)
+    p = _path_of("load", c, path)
+    agreed(c, lambda: check_source(p))
+    matrices, vectors, texts = _core.read_archive(p, c)
     return {**{k: Matrix(h) for k, h in matrices.items()}, **vectors, **texts}
 
 

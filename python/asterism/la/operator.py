@@ -236,7 +236,7 @@ class Operator:
         Parameters
         ----------
         x : array, shape (m,) or (m, k), or Vector
-            My part, as ``local_shape[1]`` says. Integers and float32 are converted to A's dtype.
+            My part, as ``local_shape[1]`` says. Narrower values are converted to A's dtype; integers count as float64.
 
         Returns
         -------

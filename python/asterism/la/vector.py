@@ -459,7 +459,7 @@ def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
     Parameters
     ----------
     pairs : sequence of (Vector, Vector)
-        The two of a pair are of one shape and dtype, and all pairs of as many columns.
+        The two of a pair are of one shape and dtype, and all pairs of as many columns. As many on all ranks.
 
     Returns
     -------

@@ -15,6 +15,8 @@ using krylov::Reason;
 bool Solver::applies_once() const { return method_name_ == "preonly"; }
 bool Solver::solves_directly() const { return applies_once() && preconditioner_->direct() && A_->matrix() && P_is_A(); }
 
+bool Solver::solves_by_lu() const { return preconditioner_type_ == "lu" && solves_directly(); }
+
 /// By the factors; where that gets nowhere, as with factors of a lower precision, by gmres preconditioned with them (Carson and Higham
 /// 2017, 2018).
 void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const {

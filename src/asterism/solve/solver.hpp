@@ -188,6 +188,8 @@ class Solver {
                             std::int64_t max_it);
   /// Whether an answer is to be refined to rounding level: A is solved directly.
   bool solves_directly() const;
+  /// By factors that have an adjoint of their own.
+  bool solves_by_lu() const;
   bool applies_once() const;  ///< the preconditioner, whatever it leaves
   void refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const;
   void conclude_directly(krylov::Monitor& monitor, std::vector<double> const& norms, SolveInfo const& info) const;

@@ -243,7 +243,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     info.notes.push_back(format("the initial guess of column {} is so large beside b that it was not used", j));
   // the adjoint system: that of a Hermitian matrix is the system itself. One that is Hermitian to rounding has an adjoint of its own, which
   // lu solves at the same cost
-  bool const by_lu = preconditioner_type_ == "lu" && solves_directly() && null_space_.empty() && !A_->matrix()->half();
+  bool const by_lu = solves_by_lu() && null_space_.empty() && !A_->matrix()->half();
   bool const adjoint = watch.adjoint && (!A_is_hermitian() || by_lu);
   OperatorPtr const system = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : A_;
   OperatorPtr inverse = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(preconditioner_)) : preconditioner_;
