@@ -39,6 +39,7 @@ CHOOSERS = {
     "python/asterism/scipy/direct.py",
     "python/asterism/pyamg.py",
     "python/asterism/stencil/__init__.py",
+    "python/asterism/bricks/stencil_operator.py",
     "python/asterism/grid.py",
     "python/asterism/la/operator.py",
     "python/asterism/report/collect.py",
