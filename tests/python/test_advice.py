@@ -246,6 +246,13 @@ def test_factors_come_first_where_few_rows_are_dominated_and_fill_is_small(rng):
     assert am.Solver(dense).view().find("ilu(0)") > 0
 
 
+def test_a_nested_auto_takes_no_factors_that_have_a_limit():
+    """It has no other attempt, where the factors would be too large."""
+    S = am.gallery.convection_diffusion((14, 14, 14), (1.0, 0.3, 0.2)).to_scipy()
+    S = sp.csr_array(S - S.diagonal()[0] / 4 * sp.eye_array(14**3))
+    assert "ilu(0)" in am.Solver(S, ksp="fgmres", pc="ksp").view()
+
+
 def test_a_tolerance_that_a_direct_solve_of_auto_meets_is_enough():
     """Beyond a condition number of 1 / eps refinement gets nowhere; a solve for a tolerance is held to that, one by lu to its own rule."""
     t, w = np.polynomial.laguerre.laggauss(100)
