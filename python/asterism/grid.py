@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .base.files import replacing
+from .base.files import write_figure
 from .base.indices import as_count, as_flags, as_shape
 from .base.values import dtype_name
 from .comm.communicator import as_communicator, one_call, reported
@@ -411,6 +411,8 @@ class Grid:
             Matplotlib is missing.
         FileError
             The file cannot be written.
+        InputError
+            Matplotlib has no such format.
 
         Notes
         -----
@@ -432,5 +434,4 @@ class Grid:
             title=f"owners of {' x '.join(map(str, self.shape))} points", xlabel="last index", ylabel="index before"
         )
         figure.colorbar(image, label="rank")
-        with replacing(path, binary=True) as out:
-            figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
+        write_figure(path, figure)

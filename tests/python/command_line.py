@@ -37,3 +37,11 @@ def said(*args, expect=0):
             am.use_argv([])
     assert code == expect, out.getvalue()
     return out.getvalue()
+
+
+def model(*words):
+    """Exit code and output of asterism model."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = main(["model", *map(str, words)])
+    return code, out.getvalue()

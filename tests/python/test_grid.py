@@ -206,3 +206,10 @@ if size > 1: assert "different grids" in message(lambda: am.grid.Grid((4, 4), co
 """
     for n in (1, 2, 3):
         on_ranks(n, script)
+
+
+def test_a_picture_of_a_format_that_there_is_not(tmp_path):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(am.InputError, match="Matplotlib writes no xyz. It writes .*png"):
+        am.grid.Grid((4, 4)).picture(tmp_path / "owners.xyz")
+    assert not list(tmp_path.iterdir())

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import FileError
+from ..errors import FileError, InputError
 
-__all__ = ["check_apart", "check_target", "is_text", "replacing"]
+__all__ = ["check_apart", "check_target", "is_text", "replacing", "write_figure"]
 
 
 def is_text(name: str) -> bool:
@@ -81,3 +81,13 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
         said = FileError(f"'{path}' cannot be written: {error.strerror or error}.")
         said.shared = getattr(error, "shared", False)
         raise said from error
+
+
+def write_figure(path: str | Path, figure: Any) -> None:
+    """Write a figure of Matplotlib, whole or not at all, in the format that the ending says; without one as PNG."""
+    kind = Path(path).suffix[1:] or "png"
+    formats = figure.canvas.get_supported_filetypes()
+    if kind.lower() not in formats:
+        raise InputError(f"'{path}': Matplotlib writes no {kind}. It writes {', '.join(sorted(formats))}.")
+    with replacing(path, binary=True) as out:
+        figure.savefig(out, dpi=120, format=kind)

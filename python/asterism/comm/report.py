@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..base.files import replacing
+from ..base.files import write_figure
 from ..errors import UnsupportedError
 from .communicator import as_communicator
 
@@ -102,6 +102,8 @@ class CommReport:
             Matplotlib is missing.
         FileError
             The file cannot be written.
+        InputError
+            Matplotlib has no such format.
 
         Notes
         -----
@@ -132,8 +134,7 @@ class CommReport:
         if self.sizes:
             right.legend()
         figure.tight_layout()
-        with replacing(path, binary=True) as out:
-            figure.savefig(out, dpi=120, format=Path(path).suffix[1:] or "png")
+        write_figure(path, figure)
 
 
 def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:

@@ -34,7 +34,7 @@ def checked_rule(rtol: Any, atol: Any, maxiter: Any) -> tuple[float | None, floa
     """Return the tolerances and the limit of one solve as numbers; None: not given."""
     for name, value in (("rtol", rtol), ("atol", atol)):
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if value is not None and not (number and value >= 0):
+        if value is not None and not number:  # the core looks at the value
             raise InputError(f"solve: {name} is {value!r}; a number of at least 0 is needed.")
     r, a = (None if value is None else float(value) for value in (rtol, atol))
     return r, a, None if maxiter is None else as_count(maxiter, "maxiter")

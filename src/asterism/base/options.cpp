@@ -223,7 +223,7 @@ std::string nearest(std::string_view name, std::vector<std::string> const& candi
 }
 
 void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::string const& prefix,
-                 std::vector<std::string> const& nested) {
+                 std::vector<std::string> const& nested, std::map<std::string, std::string> const& instead) {
   std::set<std::string, std::less<>> known;
   for (auto const* table : tables)
     for (auto const& spec : *table) known.insert(spec.name);
@@ -234,6 +234,9 @@ void check_known(Options const& options, std::vector<OptionTable const*> const& 
   };
   for (auto const& name : options.names()) {
     if (name.starts_with(prefix) && is_known(std::string_view(name).substr(prefix.size()))) continue;
+    for (auto const& [other, advice] : instead)
+      if (name == other || name.ends_with("_" + other))
+        fail(ErrorKind::option, "unknown option -{} ({}). {}", name, options.find(name)->origin, advice);
     std::vector<std::string> candidates;
     for (auto const& option : known) {
       candidates.push_back(prefix + option);

@@ -97,9 +97,9 @@ struct Configuration {
 };
 
 /// Throws an OptionError for the first name that is in none of the tables under the prefix, followed by any of `nested`, one behind the
-/// other as often as one likes; the text names the nearest valid option and the origin of the wrong one.
+/// other as often as one likes; the text names the nearest valid option and the origin of the wrong one, or says what `instead` has for it.
 void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::string const& prefix,
-                 std::vector<std::string> const& nested);
+                 std::vector<std::string> const& nested, std::map<std::string, std::string> const& instead = {});
 /// The candidate nearest to name by edit distance; empty if none is near.
 std::string nearest(std::string_view name, std::vector<std::string> const& candidates);
 

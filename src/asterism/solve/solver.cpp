@@ -95,15 +95,10 @@ void Solver::check_operators() const {
 void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
-  bool const geometric = std::ranges::any_of(
-      options_.names(), [&](std::string const& name) { return name.ends_with("pc_type") && options_.find(name)->value == "gmg"; });
   std::vector<std::string> nested = {"sub_", "mg_levels_", "ksp_"};
-  if (geometric) nested.emplace_back("mg_coarse_");
-  for (auto const& [other, instead] : names_elsewhere())
-    for (auto const& name : options_.names())
-      ASTERISM_REQUIRE((geometric && other.starts_with("mg_coarse_")) || (name != other && !name.ends_with("_" + other)), option,
-                       "unknown option -{} ({}). {}", name, options_.find(name)->origin, instead);
-  check_known(options_, tables, prefix_, nested);
+  for (auto const& name : options_.names())
+    if (name.ends_with("pc_type") && options_.find(name)->value == "gmg") nested = {"sub_", "mg_levels_", "ksp_", "mg_coarse_"};
+  check_known(options_, tables, prefix_, nested, names_elsewhere());
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
     ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
