@@ -83,7 +83,13 @@ NB_MODULE(_core, m) {
     auto* held = new nb::object(std::move(sink));
     log::set_sink([held](log::Level level, std::string const& text) {
       nb::gil_scoped_acquire gil;
-      (*held)(int(level), as_text(text.c_str()));
+      try {
+        (*held)(int(level), as_text(text.c_str()));
+      } catch (nb::python_error& e) {
+        // A user's handler has failed. The other ranks go on, and so does this one: also a destructor writes here.
+        if (e.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+        else e.discard_as_unraisable("a message to the logger asterism");
+      }
     });
   });
   set_interrupt_poll([] {

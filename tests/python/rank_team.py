@@ -99,9 +99,9 @@ def restorer():
     import asterism as am
     from asterism.base import options
 
-    root = logging.getLogger()
+    loggers = [logging.getLogger(name) for name in ("root", "asterism")]
     configured, environment, here, path = am.configure(), dict(os.environ), os.getcwd(), list(sys.path)
-    handlers, levels = list(root.handlers), {n: logging.getLogger(n).level for n in ("root", "asterism")}
+    logged = [(logger, list(logger.handlers), logger.level) for logger in loggers]
 
     def restore():
         for name in set(os.environ) - set(environment):
@@ -109,9 +109,9 @@ def restorer():
         os.environ.update(environment)
         os.chdir(here)
         sys.path[:] = path
-        root.handlers[:] = handlers
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        for logger, handlers, level in logged:
+            logger.handlers[:] = handlers
+            logger.setLevel(level)
         options._file.clear()
         am.use_argv([])
         am.configure(**configured)

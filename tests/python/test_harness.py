@@ -46,13 +46,14 @@ def test_ranks_run_one_script_after_another(on_ranks):
     changes = """
 import logging, warnings
 am.configure(reproducible=True); am.use_argv(["-ksp_rtol", "1e-3"]); os.environ["NEW"] = "1"; os.chdir("/"); sys.path.append("/new")
-logging.getLogger("asterism").setLevel(1); logging.getLogger().addHandler(logging.NullHandler()); warnings.simplefilter("error")
+logging.getLogger("asterism").setLevel(1); warnings.simplefilter("error")
+for name in ("asterism", None): logging.getLogger(name).addHandler(logging.NullHandler())
 """
     shows = """
 import logging, warnings
 from asterism.base import options
 print("PROCESS", os.getpid(), options._command_line, am.configure()["reproducible"], os.environ.get("NEW"), os.getcwd(), "/new" in sys.path,
-      logging.getLogger("asterism").level, logging.getLogger().handlers, warnings.filters[0][0], globals().get("mine"))
+      logging.getLogger("asterism").level, logging.getLogger("asterism").handlers, logging.getLogger().handlers, warnings.filters[0][0], globals().get("mine"))
 """
     first = on_ranks(2, shows)
     assert first.count("PROCESS") == 2

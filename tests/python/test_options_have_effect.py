@@ -1,6 +1,7 @@
 """No option is accepted without effect: it does what it says, warns, or is refused."""
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -75,3 +76,18 @@ def test_reproducible_says_where_it_cannot_keep_its_word(pc, caplog):
         am.configure(reproducible=False)
     said = any("-reproducible" in r.message and pc in r.message for r in caplog.records)
     assert said == (pc not in ("jacobi", "amg", "chebyshev", "lu"))
+
+
+def test_a_handler_that_fails_does_not_stop_the_solve(monkeypatch):
+    class Failing(logging.Handler):
+        def emit(self, record):
+            raise ValueError(f"no place for {record.getMessage()}")
+
+    said, handler, logger = [], Failing(), logging.getLogger("asterism")
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: said.append(str(u.exc_value)))
+    logger.addHandler(handler)
+    try:
+        x, info = am.solve(am.gallery.poisson((20, 20)), np.ones(400), ksp="cg", options="-ksp_gmres_restart 7")
+    finally:
+        logger.removeHandler(handler)
+    assert info.converged and np.isfinite(x).all() and said and "no place for" in said[0]
