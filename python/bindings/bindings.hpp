@@ -68,6 +68,9 @@ nb::object new_array(Dtype d, std::vector<std::size_t> const& shape);
 la::Vector as_vector(la::Space const& space, AnyArray const& a, char const* what);
 la::Vector const as_vector(la::Space const& space, ReadArray const& a, char const* what);
 
+/// The vector's memory on the host as a NumPy array that keeps it: (n), or (n, k).
+nb::object array_of(la::Vector const& v, bool flat);
+
 /// Where my nodes are, (nodes, d), as an array of its own; None if that is not known.
 nb::object coordinates_array(la::Space const& space);
 

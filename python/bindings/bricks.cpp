@@ -5,6 +5,7 @@
 #include <array>
 
 #include "asterism/grid/bricks/brick_transfer.hpp"
+#include "asterism/grid/bricks/galerkin_stencil.hpp"
 #include "asterism/grid/bricks/stencil_operator.hpp"
 #include "bindings.hpp"
 
@@ -138,6 +139,17 @@ void bind_bricks(nb::module_& m) {
                                     grid::Ends const& ends) { return grid::BrickTransfer::coarse_ends(fine, centring_of(centring), ends); })
       .def_static("usual_ends", [](std::string const& centring) { return grid::usual_ends(centring_of(centring)); });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
+  // offset along the coarse axes and coefficients in bricks
+  m.def("galerkin_coefficients",
+        [](la::Operator const& A, la::Operator const& P, la::Operator const& R, BrickDomain const& coarse, grid::Triple const& reach) {
+          auto const found = [&] {
+            nb::gil_scoped_release const gil;
+            return grid::galerkin_coefficients(A, P, R, coarse, reach);
+          }();
+          nb::list out;
+          for (auto const& [offset, v] : found) out.append(nb::make_tuple(offset, array_of(v, true)));
+          return out;
+        });
   nb::class_<la::StepSequence>(m, "StepSequence")
       .def(
           "run",

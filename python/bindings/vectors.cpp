@@ -55,22 +55,6 @@ QueueVector wrapped(la::Space const& space, nb::object const& array, Queue const
   return Vector::wrap(space, view.dtype(), view.columns(), Array::wrap(a.data(), bytes, keep(array)), q.value);
 }
 
-/// The vector's memory on the host as a NumPy array that keeps it.
-nb::object array_of(Vector const& v, bool flat) {
-  auto* const held = new Array(v.data());
-  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
-  std::size_t const shape[] = {std::size_t(v.local_size()), std::size_t(v.columns())};
-  nb::dlpack::dtype const type = [&] {
-    switch (v.dtype()) {
-      case Dtype::float32: return nb::dtype<float>();
-      case Dtype::float64: return nb::dtype<double>();
-      case Dtype::complex64: return nb::dtype<std::complex<float>>();
-      default: return nb::dtype<std::complex<double>>();
-    }
-  }();
-  return nb::cast(nb::ndarray<nb::numpy>(v.data().raw(), flat ? 1 : 2, shape, owner, nullptr, type));
-}
-
 nb::object settled(QueueVector const& v, bool flat) {
   {
     nb::gil_scoped_release const gil;
@@ -234,6 +218,21 @@ std::vector<Scalar> dots_of(Pairs const& pairs) {
 }
 
 }  // namespace
+
+nb::object array_of(Vector const& v, bool flat) {
+  auto* const held = new Array(v.data());
+  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
+  std::size_t const shape[] = {std::size_t(v.local_size()), std::size_t(v.columns())};
+  nb::dlpack::dtype const type = [&] {
+    switch (v.dtype()) {
+      case Dtype::float32: return nb::dtype<float>();
+      case Dtype::float64: return nb::dtype<double>();
+      case Dtype::complex64: return nb::dtype<std::complex<float>>();
+      default: return nb::dtype<std::complex<double>>();
+    }
+  }();
+  return nb::cast(nb::ndarray<nb::numpy>(v.data().raw(), flat ? 1 : 2, shape, owner, nullptr, type));
+}
 
 std::shared_ptr<void> keep(nb::object const& o) {
   return {o.inc_ref().ptr(), [](void* p) {

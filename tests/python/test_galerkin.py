@@ -30,6 +30,7 @@ SHAPES = [
     ((2,), (False,), "nodes"),
     ((24,), (True,), "nodes"),
     ((15,), (True,), "nodes"),
+    ((28,), (True,), "nodes"),  # of 14 the last two have colours of their own
     ((22,), (False,), "cells"),
     ((21,), (False,), "cells"),
     ((15,), (True,), "cells"),

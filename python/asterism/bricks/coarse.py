@@ -130,7 +130,8 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     # around few points an offset of more than half of them is another one too
     varies = not found or any(abs(o) > r for at in found for o, r in zip(at, reaches, strict=True))
     if varies:
-        found = _product_coefficients(how, A, domain, coarse, reaches, (linear_P, linear_R))
+        whole = [0] * (3 - d) + reaches
+        found = {tuple(o[3 - d :]): c for o, c in _core.galerkin_coefficients(A, linear_P, linear_R, coarse, whole)}
     next_one = copy.copy(how)
     next_one.is_product, next_one.shape, next_one.brick, next_one.of = True, shape, brick, "u"
     next_one.spacing, next_one.functions, next_one.arrays = (), {}, []
@@ -142,34 +143,3 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     else:
         next_one.constants = {f"c{n}": v for n, v in enumerate(found.values())}
     return make(next_one, coarse), P, R, True
-
-
-def _product_coefficients(
-    how: Made, A: Any, domain: Any, coarse: Any, reaches: list[int], transfers: tuple[Any, Any]
-) -> dict[tuple[int, ...], NDArray[Any]]:
-    """Return the coefficients of R A P in bricks, those that are zero everywhere left out. Collective."""
-    d = len(how.shape)
-    P, R = transfers
-    fine, product = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(2))
-    entries, result = (aligned((int(coarse.layout.local_size),), how.dtype) for _ in range(2))
-    low, high = (b[3 - d :] for b in coarse.owned(how.comm.rank))
-    box = list(zip(low, high, strict=True))
-
-    def apply(x: NDArray[Any]) -> NDArray[Any]:
-        coarse.to_bricks(x, entries)
-        P.apply(entries, fine)
-        A.apply(fine, product)
-        R.apply(product, result)
-        y = np.empty(x.shape, how.dtype)
-        coarse.from_bricks(result, y)
-        return y
-
-    found = galerkin.coefficients(coarse.shape[3 - d :], how.periodic, reaches, box, how.dtype, apply)
-    sizes = {o: float(how.comm.max(float(np.abs(c).max(initial=0)))) for o, c in found.items()}
-    least = 8 * float(np.finfo(how.dtype).eps) * max(sizes.values())
-    out = {}
-    for o, c in sorted(found.items()):
-        if sizes[o] > least or not any(o):
-            out[o] = aligned(entries.shape, how.dtype)
-            coarse.to_bricks(c, out[o])
-    return out

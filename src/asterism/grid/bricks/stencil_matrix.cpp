@@ -1,12 +1,10 @@
-// The entries of a stencil's operator as a matrix, by products with one vector for each colour: a row reads no two points of one colour
-// (Curtis, Powell and Reid 1974).
-#include <algorithm>
+// The entries of a stencil's operator as a matrix, by products with one vector for each colour.
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/cancellation.hpp"
+#include "asterism/grid/bricks/axis_colours.hpp"
 #include "asterism/grid/bricks/stencil_operator.hpp"
 #include "asterism/la/matrix.hpp"
 
@@ -15,34 +13,6 @@ namespace {
 
 using i64 = std::int64_t;
 using la::Vector;
-
-/// Of an axis: the colours of this rank's points, and which point of each colour a row reads.
-struct AxisColours {
-  static constexpr i64 none = std::numeric_limits<i64>::min();
-  i64 count = 0;          ///< of colours
-  std::vector<i64> mine;  ///< of this rank's points
-  std::vector<i64> read;  ///< [point of this rank][colour]: counted from this rank's first point, not around an end that ranks share
-
-  AxisColours(i64 points, bool periodic, bool cut, i64 reach, i64 low, i64 high) {
-    i64 const least = std::min(2 * reach + 1, points);
-    // around the end of a periodic axis the last points have colours of their own where the others do not fit
-    i64 const rest = periodic && least > 0 ? points % least : 0;
-    auto const colour = [&](i64 p) { return p < points - rest ? p % least : least + p - (points - rest); };
-    count = least + rest;
-    for (i64 p = low; p < high; ++p) {
-      mine.push_back(colour(p));
-      auto const first = read.size();
-      read.resize(first + std::size_t(count), none);
-      for (i64 n = 0; n <= 2 * reach; ++n) {
-        i64 const q = p + (n % 2 == 0 ? n / 2 : -(n + 1) / 2);  // the nearest first
-        i64 const in = periodic ? (q % points + points) % points : q;
-        if (in < 0 || in >= points) continue;
-        auto& found = read[first + std::size_t(colour(in))];
-        if (found == none) found = (cut ? q : in) - low;
-      }
-    }
-  }
-};
 
 /// Where a point around this rank's box is in own entries and the copies behind them; -1 where the rank knows no copy.
 class Places {
@@ -92,7 +62,7 @@ la::Matrix StencilOperator::matrix_in(EntryOrder order) const {
   bool const bricks = order == EntryOrder::bricks;
   std::array<AxisColours, 3> const axes = [&] {
     auto const axis = [&](std::size_t d) {
-      return AxisColours(domain.shape()[d], domain.periodic()[d], cut[d], s_->reach[d], box.low[d], box.high[d]);
+      return AxisColours(domain.shape()[d], domain.periodic()[d], s_->reach[d], box.low[d], box.high[d]);
     };
     return std::array{axis(0), axis(1), axis(2)};
   }();
@@ -129,7 +99,7 @@ la::Matrix StencilOperator::matrix_in(EntryOrder order) const {
         for (c[2] = 0; c[2] < axes[2].count; ++c[2]) {
           fill(x, 0.0);
           auto* const to = x.host<T>().data();
-          auto const of = [&](std::size_t d, i64 p) { return axes[d].mine[std::size_t(p)]; };
+          auto const of = [&](std::size_t d, i64 p) { return axes[d].of[std::size_t(p)]; };
           each_point([&](Triple const& p) {
             if (of(0, p[0]) == c[0] && of(1, p[1]) == c[1] && of(2, p[2]) == c[2]) to[domain.place(p)] = T(1);
           });
@@ -138,9 +108,14 @@ la::Matrix StencilOperator::matrix_in(EntryOrder order) const {
           each_point([&](Triple const& p) {
             auto const at = domain.place(p);
             if (products_here[at] == T(0)) return;
-            Triple q{};
-            for (std::size_t d = 0; d < 3; ++d) q[d] = axes[d].read[std::size_t(p[d] * axes[d].count + c[d])];
-            bool const known = std::find(q.begin(), q.end(), AxisColours::none) == q.end();
+            Triple q{};  // counted from this rank's first point
+            bool known = true;
+            for (std::size_t d = 0; d < 3; ++d) {
+              auto const n = axes[d].read[std::size_t(p[d] * axes[d].count + c[d])];
+              known = known && n >= 0;
+              q[d] = p[d] + (n < 0 ? 0 : axes[d].offsets[std::size_t(n)]);
+              if (domain.periodic()[d] && !cut[d]) q[d] = (q[d] + size[d]) % size[d];  // else copies stand around the box
+            }
             auto const from = known ? place(q) : -1;
             if (from < 0) {
               lost += std::isfinite(double(magnitude(products_here[at])));  // else infinity times zero
