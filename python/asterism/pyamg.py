@@ -74,7 +74,7 @@ class MultilevelSolver:
         return self._setups[kind]
 
     def _cycle(self, kind: str) -> Operator:
-        return Operator._of(self._setup(kind)._h.preconditioner_operator())
+        return self._setup(kind).preconditioner
 
     def operator_complexity(self) -> float:
         """Entries of all levels over those of the finest."""
@@ -203,13 +203,7 @@ class MultilevelSolver:
         """
         import scipy.sparse.linalg as linalg
 
-        M = self._cycle(cycle)
-
-        def apply(r: NDArray[Any]) -> NDArray[Any]:
-            return M @ r.ravel()
-
-        make: Any = linalg.LinearOperator  # a function of SciPy that looks like a class
-        return make(self.A.shape, matvec=apply, rmatvec=M.rmatvec, dtype=self.A.dtype)
+        return linalg.aslinearoperator(self._cycle(cycle))
 
 
 def smoothed_aggregation_solver(

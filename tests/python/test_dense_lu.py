@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import asterism as am
 
 CASES = """
-from asterism.la.operator import Operator
 from scipy.linalg import lu_factor, lu_solve
 
 def cases(n, dtype):
@@ -61,7 +60,7 @@ for dtype in map(np.dtype, ("float32", "float64", "complex64", "complex128")):
     eps = np.finfo(dtype).eps
     for name, A in cases(N, dtype):
         A = A.astype(dtype)
-        M = Operator._of(am.Solver(am.Matrix.from_scipy(sp.csr_array(A)[lo:hi], comm), "-pc_type lu", ksp="gmres")._h.preconditioner_operator())
+        M = am.Solver(am.Matrix.from_scipy(sp.csr_array(A)[lo:hi], comm), "-pc_type lu", ksp="gmres").preconditioner
         g = np.random.default_rng(1)
         for columns in ((), (3,)):
             x = g.standard_normal((N, *columns)).astype(dtype)

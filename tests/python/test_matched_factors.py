@@ -73,7 +73,6 @@ def test_each_rank_matches_its_own_rows(on_ranks, n):
         n,
         """
 import scipy.sparse as sp
-from asterism.la.operator import Operator
 exact = "pc_type ilut -{0}pc_factor_matching true -{0}pc_ilut_drop 0 -{0}pc_ilut_fill 1000"
 for dtype in ("float64", "complex128"):
     for N in (0, 1, 5, 37):
@@ -90,7 +89,7 @@ for dtype in ("float64", "complex128"):
         x = rng.standard_normal((N, 2)).astype(dtype)
         for options in ("-" + exact.format(""), "-pc_type bjacobi -sub_" + exact.format("sub_"),
                         "-pc_type asm -pc_asm_overlap 0 -sub_" + exact.format("sub_")):
-            P = Operator._of(am.Solver(A, options, ksp="gmres")._h.preconditioner_operator())
+            P = am.Solver(A, options, ksp="gmres").preconditioner
             scale = 1 + abs(M).max(initial=0)
             for got, want in ((P @ x[lo:hi], M @ x), (P.rmatvec(x[lo:hi]), M.conj().T @ x)):
                 assert np.abs(got - want[lo:hi]).max(initial=0) <= 1e-9 * scale**2, (options, N)

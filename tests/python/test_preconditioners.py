@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 import asterism as am
-from asterism.la.operator import Operator
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
@@ -21,7 +20,7 @@ def hermitian(rng, n, dtype):
 def operator(A, options):
     """Return the preconditioner itself."""
     solver = am.Solver(A, options, ksp="gmres")
-    return Operator._of(solver._h.preconditioner_operator())
+    return solver.preconditioner
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -101,7 +100,6 @@ def test_schwarz_is_the_sum_of_its_subdomains(on_ranks, n):
     on_ranks(
         n,
         """
-from asterism.la.operator import Operator
 def check(S, cuts, dtype):
     N = S.shape[0]
     lo, hi = cuts[rank], cuts[rank + 1]
@@ -125,7 +123,7 @@ def check(S, cuts, dtype):
                 if kind == "restrict": local[~own] = 0
                 M += local
             solver = am.Solver(A, f"-pc_type asm -pc_asm_overlap {overlap} -pc_asm_type {kind} -sub_pc_type lu", ksp="gmres")
-            got = Operator._of(solver._h.preconditioner_operator())
+            got = solver.preconditioner
             for v in (x, x[:, 0]):
                 assert np.allclose(got @ v[lo:hi], (M @ v)[lo:hi], rtol=tol, atol=tol), (overlap, kind)
                 assert np.allclose(got.rmatvec(v[lo:hi]), (M.conj().T @ v)[lo:hi], rtol=tol, atol=tol), ("adjoint", overlap, kind)
@@ -220,3 +218,43 @@ for pc, name in (("ilu", "factor"), ("ilu -pc_factor_levels 1", "factor"), ("icc
     assert np.allclose(found[0][0], 2.5 * found[0][1], rtol=1e-5)
 """,
     )
+
+
+def test_scipy_takes_matrices_and_preconditioners():
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    A = am.gallery.poisson((30, 30))
+    S, b = A.to_scipy(), np.random.default_rng(0).standard_normal((900, 2))
+    M = am.Solver(A, ksp="cg", pc="amg").preconditioner
+    steps = []
+    x, info = linalg.cg(A, b[:, 0], rtol=1e-10, M=M, callback=steps.append)
+    assert info == 0 and len(steps) < 20 and np.linalg.norm(S @ x - b[:, 0]) <= 1e-8
+    want = np.sort(2 - 2 * np.cos(np.pi * np.arange(1, 31) / 31))
+    want = np.sort(np.add.outer(want, want).ravel())
+    got, _ = linalg.lobpcg(A, b, M=M, largest=False, tol=1e-8, maxiter=60)
+    assert np.allclose(np.sort(got), want[:2], rtol=1e-6)
+    assert np.allclose(linalg.eigsh(A, k=2, which="LM", return_eigenvectors=False), want[-2:])
+    assert np.allclose(linalg.aslinearoperator(M).matmat(b), M @ b) and M.matmat(b).shape == (900, 2)
+
+
+@pytest.mark.parametrize("pc", ["ilu", "sor"])
+def test_a_preconditioner_has_the_adjoint(pc):
+    S = sp.diags_array([1.0, 4.0, 2.0], offsets=[-1, 0, 1], shape=(60, 60))
+    solver = am.Solver(S, ksp="gmres", pc=pc)
+    M = solver.preconditioner
+    dense = M @ np.eye(60)
+    assert M.shape == (60, 60) and np.allclose(M.rmatvec(np.eye(60)), dense.T)
+    solver.update(2 * solver.A)
+    assert np.allclose(solver.preconditioner @ np.eye(60), dense / 2)
+
+
+def test_the_preconditioner_of_a_stencil_takes_its_points():
+    i, j = am.stencil.indices(2)
+    u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+    value = 4 * u(i, j) - u(i + 1, j) - u(i - 1, j) - u(i, j + 1) - u(i, j - 1)
+    L = am.stencil.operator(am.stencil.assign(out(i, j), value), shape=(21, 13))
+    M = am.Solver(L, ksp="cg", pc="gmg").preconditioner
+    b = np.random.default_rng(0).standard_normal((21, 13))
+    assert M.shape == (273, 273) and (M @ b).shape == b.shape and np.array_equal((M @ b.ravel()), (M @ b).ravel())
+    x, info = am.solve(L, b, M=M, ksp="cg", rtol=1e-10)
+    assert info.iterations < 20 and np.linalg.norm(L @ x - b) <= 1e-9 * np.linalg.norm(b)
+    assert np.isclose(np.vdot(M @ b, x), np.vdot(b, M.rmatvec(x)))

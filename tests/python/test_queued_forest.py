@@ -116,7 +116,9 @@ if rank == 0: print("good")
 def test_mpi_that_takes_gpu_memory(on_ranks):
     script = CHECK + (
         "\nam.use_argv(['-use_gpu_aware_mpi', '1', '-gpu_transport', 'mpi'])"
-        "\ncheck('cuda', 'auto', range(8))\nsf = am.StarForest(comm, 2, None, [[(rank + 1) % size, 0]])"
+        "\nring = lambda: am.StarForest(comm, 2, None, [[(rank + 1) % size, 0]])"
+        "\nam.configure(sf_debug=True)\nassert 'through the host' in ring().on(am.Queue('cuda')).transport"
+        "\nam.configure(sf_debug=False)\ncheck('cuda', 'auto', range(8))\nsf = ring()"
         "\nassert sf.on(am.Queue('cuda')).transport == 'by MPI from GPU memory'\nif rank == 0: print('good')"
     )
     assert "good" in on_ranks(3, script)

@@ -115,7 +115,7 @@ def test_updates_and_m_of_another_solver_keep_their_scale():
         x = s.solve(np.full(400, abs(scale)))
         assert np.allclose(S @ x * np.sign(scale), 1, atol=1e-7)
     other = am.Solver(-S * 1e-180, ksp="cg", pc="amg", rtol=1e-9)
-    M = am.Operator._of(other._h.preconditioner_operator())
+    M = other.preconditioner
     z = M @ (-S @ np.ones(400))
     assert 0.3 < np.median(z) / 1e180 < 1.7
 

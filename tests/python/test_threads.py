@@ -28,7 +28,7 @@ def test_solvers_that_share_matrix_and_preconditioner():
     for _ in range(5):
         A = am.gallery.convection_diffusion((30, 30), (20.0, 5.0), 1.0)
         S = A.to_scipy()
-        M = am.Operator._of(am.Solver(A, ksp="gmres", pc="ilu")._h.preconditioner_operator())
+        M = am.Solver(A, ksp="gmres", pc="ilu").preconditioner
         barrier = threading.Barrier(4)
 
         def one(k):

@@ -243,7 +243,7 @@ class StencilOperator(Operator):
             return NotImplemented  # it knows how
         return self._product(self._h.apply, x, "L @ x")
 
-    def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str) -> NDArray[Any]:
+    def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str, adjoint: bool = False) -> NDArray[Any]:
         if isinstance(x, (Operator, Vector)) or hasattr(x, "tocsr"):
             raise UnsupportedError(f"{what}: x is a {type(x).__name__}; an array is needed.")
         points = self._operand(x, what)

@@ -258,6 +258,50 @@ class Operator:
         product: NDArray[Any] = self @ x
         return product
 
+    def matvec(self, x: Any) -> NDArray[Any]:
+        """Return ``A @ x``: SciPy's word, by which its own solvers and eigensolvers take an operator of one process.
+
+        Parameters
+        ----------
+        x : array, shape (m,)
+
+        Returns
+        -------
+        array, shape (n,)
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            As for `dot`.
+
+        Examples
+        --------
+        >>> import asterism as am, scipy.sparse.linalg
+        >>> A = am.gallery.poisson((20, 20))
+        >>> most = scipy.sparse.linalg.eigsh(A, k=1, return_eigenvectors=False)
+        >>> round(float(most[0]), 3)
+        7.955
+        """
+        return self.dot(x)
+
+    def matmat(self, x: Any) -> NDArray[Any]:
+        """Return ``A @ x`` of several columns, as `matvec`.
+
+        Parameters
+        ----------
+        x : array, shape (m, k)
+
+        Returns
+        -------
+        array, shape (n, k)
+
+        Raises
+        ------
+        ShapeError, DtypeError
+            As for `dot`.
+        """
+        return self.dot(x)
+
     def __rmatmul__(self, x: Any) -> NDArray[Any]:
         others = "A.T @ x or A.rmatvec(x), or x @ A.to_scipy()" if hasattr(self, "to_scipy") else "A.rmatvec(x)"
         raise UnsupportedError(
@@ -274,9 +318,13 @@ class Operator:
             )
         if getattr(type(x), "__array_ufunc__", x) is None:
             return NotImplemented  # it knows how
-        array = self._operand(x, "A @ x")
-        y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
-        self._h.apply(array, y)
+        return self._product(self._h.apply, x, "A @ x")
+
+    def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str, adjoint: bool = False) -> NDArray[Any]:
+        """Return what `apply` of the core makes of x, as users have vectors."""
+        array = self._operand(x, what)
+        y = np.empty((self.local_shape[1 if adjoint else 0], *array.shape[1:]), dtype=self.dtype)
+        apply(array, y)
         return y
 
     @one_call("A.H @ x")
@@ -304,10 +352,7 @@ class Operator:
         -----
         Collective. Cost: as of `dot`; the messages go the other way.
         """
-        array = self._operand(x, "A.H @ x")
-        y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
-        self._h.apply_adjoint(array, y)
-        return y
+        return self._product(self._h.apply_adjoint, x, "A.H @ x", adjoint=True)
 
 
 def _filled_by(function: Callable[[NDArray[Any]], Any], name: str) -> Callable[[NDArray[Any], NDArray[Any]], None]:

@@ -299,12 +299,6 @@ def spsolve_triangular(
         raise np.linalg.LinAlgError(f"A is singular: zero entry on diagonal, in row {np.argmin(abs(diagonal))}.")
     dtype = np.promote_types(T.dtype, one_of_four(rhs.dtype))
     rhs = np.ascontiguousarray(rhs, dtype)
-    x = np.empty_like(rhs)
     # one forward sweep is the whole solve; with an upper triangle it is the adjoint of one
     s = Solver(T.astype(dtype), ksp_type="preonly", pc_type="sor", pc_sor_symmetric=False, ksp_check_input=False)
-    sweep = s._h.preconditioner_operator()
-    if lower:
-        sweep.apply(rhs, x)
-    else:
-        sweep.apply_adjoint(rhs, x)
-    return x
+    return s.preconditioner @ rhs if lower else s.preconditioner.rmatvec(rhs)

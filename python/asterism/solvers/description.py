@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from numpy.typing import NDArray
 
 from .. import _core
 from ..base.display import html_table
@@ -11,6 +14,27 @@ from ..la.operator import Operator
 from .info import SolveInfo
 
 __all__ = ["Description"]
+
+
+class _Preconditioner(Operator):
+    """An approximate inverse of A, whose vectors users have in the order that A's have."""
+
+    def __init__(self, A: Operator, handle: _core.Operator) -> None:
+        self._h, self._A = handle, A
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._A.shape
+
+    @property
+    def local_shape(self) -> tuple[int, int]:
+        return self._A.local_shape
+
+    def __copy__(self) -> Operator:
+        return self
+
+    def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str, adjoint: bool = False) -> NDArray[Any]:
+        return self._A._product(apply, x, what.replace("A", "M", 1), adjoint)
 
 
 class Description:
@@ -29,6 +53,30 @@ class Description:
         ranks = self._comm.size
         where = f", on {ranks} ranks" if ranks > 1 else ""
         return f"<asterism.Solver {self._h.method} + {self._preconditioner()} for {n} x {m}, {self.A.dtype}{where}>"
+
+    @property
+    def preconditioner(self) -> Operator:
+        """The preconditioner that is set up, as an operator: ``M @ r`` applies it once, ``M.rmatvec(r)`` applies its adjoint.
+
+        An approximate inverse of A: for M of other solvers, and of SciPy's. PETSc says ``PCApply``, PyAMG ``aspreconditioner``. Take it
+        anew after an `update`, and where `solve` may have gone on to a stronger one (``pc="auto"``).
+
+        Raises
+        ------
+        AsterismError
+            The last `update` failed.
+
+        Examples
+        --------
+        >>> import asterism as am, numpy as np, scipy.sparse.linalg
+        >>> A = am.gallery.poisson((40, 40))
+        >>> M = am.Solver(A, ksp="cg", pc="amg").preconditioner
+        >>> X = np.random.default_rng(0).standard_normal((1600, 3))
+        >>> least, _ = scipy.sparse.linalg.lobpcg(A, X, M=M, largest=False, tol=1e-6)
+        >>> [round(float(v), 4) for v in least]
+        [0.0117, 0.0293, 0.0293]
+        """
+        return _Preconditioner(self.A, self._h.preconditioner_operator())
 
     def _preconditioner(self) -> str:
         try:

@@ -90,7 +90,6 @@ bool messages_arrive(Communicator const& comm) {
 GpuAwareness find_out(Communicator const& comm, GpuAware choice) {
   if (comm.size() == 1) return {false, "one rank"};
   if (choice == GpuAware::no) return {false, "-use_gpu_aware_mpi 0"};
-  if (call_checks()) return {false, "-sf_debug reads what is sent"};
   int says = -1;
   mpi()->gpu_aware(std::string(device::gpu::name()).c_str(), &says);
   auto const all = comm.min(std::int64_t(says));
@@ -130,6 +129,8 @@ GpuAwareness const& gpu_awareness(Communicator const& comm) {
     ASTERISM_REQUIRE(mine == least, option, "-use_gpu_aware_mpi is {} on rank {} and {} on another. Give the same on all.", text(mine),
                      comm.rank(), text(least));
   });
+  static GpuAwareness const while_checked{false, "-sf_debug reads what is sent"};  // for as long as it is on
+  if (call_checks()) return while_checked;
   if (auto const* const known = known_gpu_awareness(comm)) return *known;
   auto& memo = comm.memo(memo_name);
   if (!memo) memo = std::make_shared<Known>();
