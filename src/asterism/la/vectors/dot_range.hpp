@@ -1,6 +1,6 @@
 // Sums of products over ranges of rows, for kernels (*.kernels.cpp).
 #pragma once
-#include "asterism/la/vectors/vector.kernels.hpp"
+#include "asterism/la/vectors/columns.hpp"
 
 namespace asterism::la::kernel {
 namespace {  // each file's own, so that its instruction set is the file's
@@ -41,28 +41,59 @@ ASTERISM_FN void add_product(T x, S y, Sum& acc) {
   }
 }
 
+/// Of `count` columns, 8 at most, of rows of k: acc[0..count).
 template <class T, class S>
-ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, S const* y, Sum* acc) {
-  i64 j0 = 0;
-  for (; j0 + 8 <= k; j0 += 8) {  // sums in registers
-    double re[8] = {}, im[8] = {};
-    for (i64 row = begin; row < end; row += step) {
-      auto const* const xr = x + row * k + j0;
-      auto const* const yr = y + row * k + j0;
-      if constexpr (is_complex_v<T>) {
-        for (int l = 0; l < 8; ++l) {
-          re[l] += double(xr[l].re) * double(yr[l].re) + double(xr[l].im) * double(yr[l].im);
-          im[l] += double(xr[l].re) * double(yr[l].im) - double(xr[l].im) * double(yr[l].re);
-        }
-      } else {
-#pragma omp simd
-        for (int l = 0; l < 8; ++l) re[l] += double(xr[l]) * double(yr[l]);
-      }
-    }
-    for (int l = 0; l < 8; ++l) acc[j0 + l] += Sum(re[l], im[l]);
+ASTERISM_FN void dot_few_columns(i64 begin, i64 end, i64 step, i64 k, i64 count, T const* x, S const* y, Sum* acc) {
+  if (count < 8) {
+    for (i64 row = begin; row < end; row += step)
+      for (i64 j = 0; j < count; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+    return;
   }
-  for (i64 row = begin; row < end; row += step)
-    for (i64 j = j0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+  double re[8] = {}, im[8] = {};  // in registers
+  for (i64 row = begin; row < end; row += step) {
+    auto const* const xr = x + row * k;
+    auto const* const yr = y + row * k;
+    if constexpr (is_complex_v<T>) {
+      for (int l = 0; l < 8; ++l) {
+        re[l] += double(xr[l].re) * double(yr[l].re) + double(xr[l].im) * double(yr[l].im);
+        im[l] += double(xr[l].re) * double(yr[l].im) - double(xr[l].im) * double(yr[l].re);
+      }
+    } else {
+#pragma omp simd
+      for (int l = 0; l < 8; ++l) re[l] += double(xr[l]) * double(yr[l]);
+    }
+  }
+  for (int l = 0; l < 8; ++l) acc[l] += Sum(re[l], im[l]);
+}
+
+#if defined(ASTERISM_ON_GPU)
+constexpr i64 most_dots_at_once = 8;
+#else
+constexpr i64 most_dots_at_once = 32;
+#endif
+/// Of how many of k columns the sums are best formed together.
+ASTERISM_FN i64 dots_at_once(i64 k) { return k < most_dots_at_once ? k : 8; }
+
+/// Of `count` columns of rows of k, the first ones of which x and y begin with: acc[0..count).
+template <class T, class S>
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, i64 count, T const* x, S const* y, Sum* acc) {
+#if !defined(ASTERISM_ON_GPU)
+  if (count == k && Period::suits(k)) {
+    Period const period(k);
+    double re[Period::most] = {}, im[is_complex_v<T> ? Period::most : 1] = {};
+    period.each(begin, end, [&](i64 i, i64 q, i64) {
+      if constexpr (is_complex_v<T>) {
+        re[q] += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
+        im[q] += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
+      } else {
+        re[q] += double(x[i]) * double(y[i]);
+      }
+    });
+    period.each_place([&](i64 q, i64, i64 j) { acc[j] += Sum(re[q], is_complex_v<T> ? im[q] : 0.0); });
+    return;
+  }
+#endif
+  for (i64 j = 0; j < count; j += 8) dot_few_columns(begin, end, step, k, count - j < 8 ? count - j : 8, x + j, y + j, acc + j);
 }
 
 }  // namespace

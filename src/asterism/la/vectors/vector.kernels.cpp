@@ -4,6 +4,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/coefficient.hpp"
+#include "asterism/la/vectors/columns.hpp"
 #include "asterism/la/vectors/dot_range.hpp"
 
 namespace asterism::la::kernel {
@@ -13,38 +14,9 @@ using device::parallel_ranges;
 using device::parallel_strides;
 using device::parallel_sum_blocks;
 
-// BODY for all columns j < k of a row, where i is the entry's place: eight at a time in a loop of known length, which vectorises.
-#define ASTERISM_COLUMNS(row, k, BODY)                                               \
-  {                                                                                  \
-    i64 j0 = 0;                                                                      \
-    for (; j0 + 8 <= (k); j0 += 8) _Pragma("omp simd") for (int l = 0; l < 8; ++l) { \
-        i64 const j = j0 + l, i = (row) * (k) + j;                                   \
-        BODY;                                                                        \
-      }                                                                              \
-    for (i64 j = j0; j < (k); ++j) {                                                 \
-      i64 const i = (row) * (k) + j;                                                 \
-      BODY;                                                                          \
-    }                                                                                \
-  }
-
-// One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
-// FIRST is what a loop has before it.
-#define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                                  \
-  if (k == 1) {                                                                       \
-    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
-      FIRST;                                                                          \
-      _Pragma("omp simd") for (i64 i = begin; i < end; i += step) { ONE; }            \
-    });                                                                               \
-  } else {                                                                            \
-    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
-      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, MANY)    \
-    });                                                                               \
-  }
-
 template <class T>
 void fill(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
-  auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] = a0, y[i] = an[j])
+  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] = aj; });
 }
 
 template <class T>
@@ -56,14 +28,12 @@ void clear_runs(Executor& executor, i64 runs, i64 k, i64 const* of, T* y) {
 
 template <class T>
 void scale(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
-  auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] = a0 * y[i], y[i] = an[j] * y[i])
+  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] = aj * y[i]; });
 }
 
 template <class T>
 void axpy(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
-  auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] += a0 * x[i], y[i] += an[j] * x[i])
+  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] += aj * x[i]; });
 }
 
 // b = 0 must not spread a NaN of the old y: it overwrites
@@ -82,16 +52,14 @@ void axpby(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T
       }
     });
   } else {
-    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
-      for (i64 row = begin; row < end; row += step)
-        ASTERISM_COLUMNS(row, k, y[i] = bn[j] == T(0) ? an[j] * x[i] : an[j] * x[i] + bn[j] * y[i])
-    });
+    each_entry<T>(executor, n, k, an, bn,
+                  [=] ASTERISM_KERNEL(i64 i, i64, T aj, T bj) { y[i] = bj == T(0) ? aj * x[i] : aj * x[i] + bj * y[i]; });
   }
 }
 
 template <class T>
 void multiply(Executor& executor, i64 n, i64 k, T const* d, T const* x, T* y) {
-  ASTERISM_ELEMENTWISE(n, k, , y[i] = d[i] * x[i], y[i] = d[row] * x[i])
+  each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) { y[i] = d[row] * x[i]; });
 }
 
 template <class T>
@@ -103,8 +71,7 @@ void conjugate(Executor& executor, i64 n, T const* x, T* y) {
 
 template <class T>
 void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
-  auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
+  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T aj, T) { y[i] += aj * d[row] * x[i]; });
 }
 
 namespace {
@@ -141,6 +108,18 @@ ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
   return s;
 }
 
+/// Adds the squares of a column, whose sum as it is formed plainly is `plain`.
+template <class T>
+ASTERISM_FN void add_squares(double plain, i64 begin, i64 end, i64 step, T const* x, Sum& sums, Sum& small) {
+  if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain) || (plain == 0 && all_are_zero(begin, end, step, x))) {
+    sums.re += plain;
+    return;
+  }
+  Squares const s = squares_of(begin, end, step, x);
+  sums += Sum(s.medium, s.large);
+  small.re += s.small;
+}
+
 }  // namespace
 
 // One column apart: its sum is in a register then.
@@ -151,29 +130,24 @@ void dot(Executor& executor, i64 n, i64 k, T const* x, S const* y, Sum* out, i64
                            [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
   else
     parallel_sum_blocks(executor, n, k, out + offset,
-                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
+                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, k, x, y, acc); });
 }
 
 template <class T>
 void squares(Executor& executor, i64 n, i64 k, T const* x, Sum* out) {
   if (k == 1) {
     parallel_sum_blocks<2>(executor, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      double const plain = dot_range(begin, end, step, x, x).re;
-      if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain) || (plain == 0 && all_are_zero(begin, end, step, x))) {
-        acc[0].re += plain;
-        return;
-      }
-      Squares const s = squares_of(begin, end, step, x);
-      acc[0] += Sum(s.medium, s.large);
-      acc[1].re += s.small;
+      add_squares(dot_range(begin, end, step, x, x).re, begin, end, step, x, acc[0], acc[1]);
     });
     return;
   }
   parallel_sum_blocks(executor, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-    for (i64 j = 0; j < k; ++j) {
-      Squares const s = squares_of(begin * k + j, end * k, step * k, x);
-      acc[j] += Sum(s.medium, s.large);
-      acc[k + j].re += s.small;
+    for (i64 j0 = 0, count = dots_at_once(k); j0 < k; j0 += count) {
+      count = k - j0 < count ? k - j0 : count;
+      Sum plain[most_dots_at_once] = {};
+      dot_columns(begin, end, step, k, count, x + j0, x + j0, plain);
+      for (i64 j = j0; j < j0 + count; ++j)
+        add_squares(plain[j - j0].re, begin * k + j, end * k, step * k, x, acc[j], acc[k + j]);
     }
   });
 }
@@ -193,8 +167,11 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, x[i] += a[j] * p[i]; r[i] -= a[j] * qv[i])
-      dot_columns(begin, end, step, k, r, r, acc);
+      each_of_columns<T>(begin, end, step, k, a, NoNumbers(), [&](i64 i, i64, T aj, T) {
+        x[i] += aj * p[i];
+        r[i] -= aj * qv[i];
+      });
+      dot_columns(begin, end, step, k, k, r, r, acc);
     });
 }
 
@@ -207,9 +184,8 @@ void multiply_and_dot(Executor& executor, i64 n, i64 k, T const* d, T const* AST
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      for (i64 row = begin; row < end; row += step)
-        for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
-      dot_columns(begin, end, step, k, r, z, acc);
+      each_of_columns<T>(begin, end, step, k, NoNumbers(), NoNumbers(), [&](i64 i, i64 row, T, T) { z[i] = d[row] * r[i]; });
+      dot_columns(begin, end, step, k, k, r, z, acc);
     });
 }
 
@@ -240,9 +216,15 @@ void chebyshev_step(Executor& executor, i64 n, i64 k, double a, double b, T cons
   using R = real_t<T>;
   T const ta = T(R(a)), tb = T(R(b));
   if (a == 0) {
-    ASTERISM_ELEMENTWISE(n, k, , d[i] = tb * w[i] * r[i]; x[i] += d[i], d[i] = tb * w[row] * r[i]; x[i] += d[i])
+    each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) {
+      d[i] = tb * w[row] * r[i];
+      x[i] += d[i];
+    });
   } else {
-    ASTERISM_ELEMENTWISE(n, k, , d[i] = ta * d[i] + tb * w[i] * r[i]; x[i] += d[i], d[i] = ta * d[i] + tb * w[row] * r[i]; x[i] += d[i])
+    each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) {
+      d[i] = ta * d[i] + tb * w[row] * r[i];
+      x[i] += d[i];
+    });
   }
 }
 
@@ -355,8 +337,8 @@ void hashed(Executor& executor, i64 n, i64 k, i64 first_row, std::uint64_t seed,
 
 template <class T>
 void copy_where(Executor& executor, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
-  auto const m = mask.here();
-  ASTERISM_ELEMENTWISE(n, k, if (coefficient<T>(m) == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
+  each_entry<T>(executor, n, k, mask.here(), NoNumbers(),
+                [=] ASTERISM_KERNEL(i64 i, i64, T mj, T) { y[i] = mj == T(0) ? y[i] : x[i]; });
 }
 
 template <class S, class T>
@@ -381,9 +363,8 @@ void mixed_aypx(Executor& executor, i64 n, i64 k, Numbers<T> b, S const* ASTERIS
       }
     });
   } else {
-    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
-      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, y[i] = bn[j] == T(0) ? T(x[i]) : T(x[i]) + bn[j] * y[i])
-    });
+    each_entry<T>(executor, n, k, NoNumbers(), bn,
+                  [=] ASTERISM_KERNEL(i64 i, i64, T, T bj) { y[i] = bj == T(0) ? T(x[i]) : T(x[i]) + bj * y[i]; });
   }
 }
 
@@ -403,8 +384,12 @@ void mixed_update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, 
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, x[i] += a[j] * p[i]; r[i] -= a[j] * qv[i]; s[i] = S(r[i]))
-      dot_columns(begin, end, step, k, r, r, acc);
+      each_of_columns<T>(begin, end, step, k, a, NoNumbers(), [&](i64 i, i64, T aj, T) {
+        x[i] += aj * p[i];
+        r[i] -= aj * qv[i];
+        s[i] = S(r[i]);
+      });
+      dot_columns(begin, end, step, k, k, r, r, acc);
     });
 }
 
