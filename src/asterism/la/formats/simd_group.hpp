@@ -120,13 +120,14 @@ struct Columns<T, 1> {
   static void store(T s, T* p) { *p = s; }
 };
 
-/// f(C, j) for columns [j, j + C) of k: eight at a time, whose sums fit in registers, then four, then one.
+/// f(C, j) for columns [j, j + C) of k: eight at a time, whose sums fit in registers, then four, two and one.
 template <class T, class F>
 inline void for_columns(std::int64_t k, F const& f) {
   std::int64_t j = 0;
   if constexpr (!is_complex_v<T>) {
     for (; j + 8 <= k; j += 8) f(std::integral_constant<int, 8>(), j);
     for (; j + 4 <= k; j += 4) f(std::integral_constant<int, 4>(), j);
+    for (; j + 2 <= k; j += 2) f(std::integral_constant<int, 2>(), j);
   }
   for (; j < k; ++j) f(std::integral_constant<int, 1>(), j);
 }

@@ -81,15 +81,17 @@ ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, i64 count, T c
   if (count == k && Period::suits(k)) {
     Period const period(k);
     double re[Period::most] = {}, im[is_complex_v<T> ? Period::most : 1] = {};
-    period.each(begin, end, [&](i64 i, i64 q, i64) {
+    auto const *const xs = x + begin * k, *const ys = y + begin * k;
+    period.each(end - begin, [&](i64 i, i64 q) {
       if constexpr (is_complex_v<T>) {
-        re[q] += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
-        im[q] += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
+        re[q] += double(xs[i].re) * double(ys[i].re) + double(xs[i].im) * double(ys[i].im);
+        im[q] += double(xs[i].re) * double(ys[i].im) - double(xs[i].im) * double(ys[i].re);
       } else {
-        re[q] += double(x[i]) * double(y[i]);
+        re[q] += double(xs[i]) * double(ys[i]);
       }
     });
-    period.each_place([&](i64 q, i64, i64 j) { acc[j] += Sum(re[q], is_complex_v<T> ? im[q] : 0.0); });
+    for (i64 q = 0; q < period.entries();)
+      for (i64 j = 0; j < k; ++j, ++q) acc[j] += Sum(re[q], is_complex_v<T> ? im[q] : 0.0);
     return;
   }
 #endif

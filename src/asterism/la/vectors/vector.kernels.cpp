@@ -16,7 +16,7 @@ using device::parallel_sum_blocks;
 
 template <class T>
 void fill(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
-  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] = aj; });
+  each_entry<T>(executor, n, k, NoNumbers(), a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T, T aj, T) { y[i] = aj; });
 }
 
 template <class T>
@@ -28,12 +28,12 @@ void clear_runs(Executor& executor, i64 runs, i64 k, i64 const* of, T* y) {
 
 template <class T>
 void scale(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
-  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] = aj * y[i]; });
+  each_entry<T>(executor, n, k, NoNumbers(), a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T, T aj, T) { y[i] = aj * y[i]; });
 }
 
 template <class T>
 void axpy(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
-  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64, T aj, T) { y[i] += aj * x[i]; });
+  each_entry<T>(executor, n, k, NoNumbers(), a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T, T aj, T) { y[i] += aj * x[i]; });
 }
 
 // b = 0 must not spread a NaN of the old y: it overwrites
@@ -52,14 +52,14 @@ void axpby(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T
       }
     });
   } else {
-    each_entry<T>(executor, n, k, an, bn,
-                  [=] ASTERISM_KERNEL(i64 i, i64, T aj, T bj) { y[i] = bj == T(0) ? aj * x[i] : aj * x[i] + bj * y[i]; });
+    each_entry<T>(executor, n, k, NoNumbers(), an, bn,
+                  [=] ASTERISM_KERNEL(i64 i, T, T aj, T bj) { y[i] = bj == T(0) ? aj * x[i] : aj * x[i] + bj * y[i]; });
   }
 }
 
 template <class T>
 void multiply(Executor& executor, i64 n, i64 k, T const* d, T const* x, T* y) {
-  each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) { y[i] = d[row] * x[i]; });
+  each_entry<T>(executor, n, k, d, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T di, T, T) { y[i] = di * x[i]; });
 }
 
 template <class T>
@@ -71,7 +71,7 @@ void conjugate(Executor& executor, i64 n, T const* x, T* y) {
 
 template <class T>
 void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
-  each_entry<T>(executor, n, k, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T aj, T) { y[i] += aj * d[row] * x[i]; });
+  each_entry<T>(executor, n, k, d, a.here(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T di, T aj, T) { y[i] += aj * di * x[i]; });
 }
 
 namespace {
@@ -146,8 +146,7 @@ void squares(Executor& executor, i64 n, i64 k, T const* x, Sum* out) {
       count = k - j0 < count ? k - j0 : count;
       Sum plain[most_dots_at_once] = {};
       dot_columns(begin, end, step, k, count, x + j0, x + j0, plain);
-      for (i64 j = j0; j < j0 + count; ++j)
-        add_squares(plain[j - j0].re, begin * k + j, end * k, step * k, x, acc[j], acc[k + j]);
+      for (i64 j = j0; j < j0 + count; ++j) add_squares(plain[j - j0].re, begin * k + j, end * k, step * k, x, acc[j], acc[k + j]);
     }
   });
 }
@@ -167,7 +166,7 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      each_of_columns<T>(begin, end, step, k, a, NoNumbers(), [&](i64 i, i64, T aj, T) {
+      each_of_columns<T>(begin, end, step, k, NoNumbers(), a, NoNumbers(), [&](i64 i, T, T aj, T) {
         x[i] += aj * p[i];
         r[i] -= aj * qv[i];
       });
@@ -184,7 +183,7 @@ void multiply_and_dot(Executor& executor, i64 n, i64 k, T const* d, T const* AST
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      each_of_columns<T>(begin, end, step, k, NoNumbers(), NoNumbers(), [&](i64 i, i64 row, T, T) { z[i] = d[row] * r[i]; });
+      each_of_columns<T>(begin, end, step, k, d, NoNumbers(), NoNumbers(), [&](i64 i, T di, T, T) { z[i] = di * r[i]; });
       dot_columns(begin, end, step, k, k, r, z, acc);
     });
 }
@@ -216,13 +215,13 @@ void chebyshev_step(Executor& executor, i64 n, i64 k, double a, double b, T cons
   using R = real_t<T>;
   T const ta = T(R(a)), tb = T(R(b));
   if (a == 0) {
-    each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) {
-      d[i] = tb * w[row] * r[i];
+    each_entry<T>(executor, n, k, w, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T wi, T, T) {
+      d[i] = tb * wi * r[i];
       x[i] += d[i];
     });
   } else {
-    each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, i64 row, T, T) {
-      d[i] = ta * d[i] + tb * w[row] * r[i];
+    each_entry<T>(executor, n, k, w, NoNumbers(), NoNumbers(), [=] ASTERISM_KERNEL(i64 i, T wi, T, T) {
+      d[i] = ta * d[i] + tb * wi * r[i];
       x[i] += d[i];
     });
   }
@@ -337,8 +336,8 @@ void hashed(Executor& executor, i64 n, i64 k, i64 first_row, std::uint64_t seed,
 
 template <class T>
 void copy_where(Executor& executor, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
-  each_entry<T>(executor, n, k, mask.here(), NoNumbers(),
-                [=] ASTERISM_KERNEL(i64 i, i64, T mj, T) { y[i] = mj == T(0) ? y[i] : x[i]; });
+  each_entry<T>(executor, n, k, NoNumbers(), mask.here(), NoNumbers(),
+                [=] ASTERISM_KERNEL(i64 i, T, T mj, T) { y[i] = mj == T(0) ? y[i] : x[i]; });
 }
 
 template <class S, class T>
@@ -363,8 +362,8 @@ void mixed_aypx(Executor& executor, i64 n, i64 k, Numbers<T> b, S const* ASTERIS
       }
     });
   } else {
-    each_entry<T>(executor, n, k, NoNumbers(), bn,
-                  [=] ASTERISM_KERNEL(i64 i, i64, T, T bj) { y[i] = bj == T(0) ? T(x[i]) : T(x[i]) + bj * y[i]; });
+    each_entry<T>(executor, n, k, NoNumbers(), NoNumbers(), bn,
+                  [=] ASTERISM_KERNEL(i64 i, T, T, T bj) { y[i] = bj == T(0) ? T(x[i]) : T(x[i]) + bj * y[i]; });
   }
 }
 
@@ -384,7 +383,7 @@ void mixed_update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, 
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      each_of_columns<T>(begin, end, step, k, a, NoNumbers(), [&](i64 i, i64, T aj, T) {
+      each_of_columns<T>(begin, end, step, k, NoNumbers(), a, NoNumbers(), [&](i64 i, T, T aj, T) {
         x[i] += aj * p[i];
         r[i] -= aj * qv[i];
         s[i] = S(r[i]);

@@ -130,6 +130,7 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
   constexpr std::int32_t W = group_rows<T>;
   using G = Group<T>;
   i64 const end = i64(run.first + run.count) * k;
+  i64 row = run.first, column = 0;  // of the entry at `at`
   for (i64 at = run.first * k; at < end; at += W) {
     i64 const i = at + W <= end ? at : end - W;
     typename G::type even = {}, odd = {};
@@ -141,10 +142,10 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
     if (p < run.length) even += T(v[p]) * G::load(x + i + off[p]);
     if constexpr (E == Epilogue::smooth) {
       T weights[W];  // of the entries' rows
-      i64 row = i / k, j = i % k;
+      if (i != at) row = i / k, column = i % k;
       for (std::int32_t l = 0; l < W; ++l) {
         weights[l] = w[row];
-        if (++j == k) j = 0, ++row;
+        if (++column == k) column = 0, ++row;
       }
       G::store(G::load(x + i) + G::load(weights) * (G::load(b + i) - (even + odd)), y + i);
     } else {
