@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import HAS_GPU, HOST_QUEUES, PATIENCE, QUEUES
 
 import asterism as am
@@ -60,6 +61,71 @@ def test_operations_agree_with_numpy(rng, kind, dtype, columns):
     assert np.allclose(norm.values(), np.linalg.norm(f, axis=0), rtol=tol)
     assert np.allclose(largest.values(), np.clip(np.linalg.norm(f, axis=0), 1, 5), rtol=tol)
     assert np.allclose(chosen.values(), s * s, rtol=10 * tol, atol=tol)
+
+
+COLUMNS = [2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 17, 24, 30, 31, 32, 33]
+
+
+@pytest.mark.parametrize("kind", ["inline"] + (["cuda"] if HAS_GPU else []))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_any_number_of_columns(rng, kind, dtype, columns):
+    """Each column has its own numbers; lengths are those around the periods that columns are taken in."""
+    tol = 1e-5 if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4 else 1e-13
+    for n in (1, 2, 7, 9, 64, 333, 4097):
+        layout, q = am.gallery.poisson((n,)).astype(dtype), am.Queue(kind)
+        a, b, d, e = (values(rng, (n, columns), dtype) for _ in range(4))
+        s, t = (values(rng, (columns,), dtype) for _ in range(2))
+        t[::3] = 0  # of axpby: overwrites
+        x, y, z, w = (am.Vector(layout, q, columns=columns) for _ in range(4))
+        for v, array in ((x, a), (y, b), (z, d), (w, e)):
+            v.copy_from(array)
+        alpha, beta = am.Scalar(s), am.Scalar(t)
+        y.axpy(alpha, x)
+        b = b + s * a
+        z.axpby(alpha, x, beta)
+        d = s * a + t * d
+        norm2 = z.update_and_norm2(alpha, x, y, w)
+        d, e = d + s * a, e - s * b
+        x.scale(beta)
+        a = t * a
+        for v, array in ((x, a), (y, b), (z, d), (w, e)):
+            assert np.abs(v.numpy() - array).max() <= 8 * tol * np.abs(array).max(), n
+        y.fill(alpha)
+        assert np.array_equal(y.numpy(), np.broadcast_to(s, (n, columns)))
+        assert np.allclose(norm2.values(), (abs(e) ** 2).sum(axis=0), rtol=50 * tol)
+        assert np.allclose(z.dot(w).values(), (d.conj() * e).sum(axis=0), rtol=50 * tol, atol=50 * tol * n)
+        assert np.allclose(z.norm().values(), np.linalg.norm(d, axis=0), rtol=50 * tol)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 7, 9, 31, 33])
+def test_norms_of_columns_of_any_size(columns):
+    layout = am.gallery.poisson((5000,))
+    sizes = np.array([1e-170, 1.0, 1e170, 0.0, np.inf, np.nan])[np.arange(columns) % 6]
+    with np.errstate(invalid="ignore"):
+        a = np.broadcast_to(sizes, (5000, columns)) * np.linspace(1, 2, 5000)[:, None]
+    x = am.Vector(layout, am.Queue("inline"), columns=columns)
+    x.copy_from(a)
+    want = sizes * np.linalg.norm(np.linspace(1, 2, 5000))
+    assert np.allclose(np.real(x.norm().values()), want, rtol=1e-13, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "amg"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 9, 31])
+def test_columns_are_solved_as_one(rng, pc, dtype, columns):
+    S = am.gallery.poisson((23, 19)).to_scipy()
+    D = sp.diags_array(np.linspace(1, 3, S.shape[0]))
+    A = am.Matrix.from_scipy((D @ S @ D).astype(dtype))
+    single = dtype in ("float32", "complex64")
+    solver = am.Solver(A, ksp="cg", pc=pc, rtol=1e-4 if single else 1e-10)
+    b = values(rng, (A.shape[0], columns), dtype)
+    x = solver.solve(b)
+    together = solver.info.iterations
+    alone = [solver.solve(np.ascontiguousarray(b[:, j])) for j in range(columns)]
+    assert together <= 2 * solver.info.iterations
+    for j in range(columns):
+        assert np.abs(x[:, j] - alone[j]).max() <= (1e-2 if single else 1e-7) * np.abs(alone[j]).max()
 
 
 def test_scalars_are_lazy_and_behave_like_numbers():
