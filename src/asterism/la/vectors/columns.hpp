@@ -1,6 +1,7 @@
 // Loops over the entries of rows of several columns, row-major as vectors are; for kernels (*.kernels.cpp).
 #pragma once
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
 
 #include "asterism/device/coefficient.hpp"
@@ -25,14 +26,14 @@ ASTERISM_FN T number_of_column(NoNumbers const&) {
 }
 
 #if !defined(ASTERISM_ON_GPU)
-/// Rows of k columns as one loop over their entries, eight at a time. What belongs to the columns repeats after a period: so many whole
-/// rows that eights leave no rest, and several sums are under way.
+/// Rows of k columns as one loop over their entries, 16 at a time. What belongs to the columns repeats after a period: so many whole
+/// rows that this leaves no rest, and several sums are under way.
 class Period {
  public:
-  static constexpr i64 most = 256;  ///< entries
-  /// Else rows are taken one by one: eights leave little of them.
-  static bool suits(i64 k) { return k % 8 != 0 && k < 32; }
-  explicit Period(i64 k) : columns_(k), rows_(k % 4 == 0 ? 2 : k % 2 == 0 ? 4 : 8) {
+  static constexpr i64 most = 512;  ///< entries
+  /// Else rows are taken one by one.
+  static bool suits(i64 k) { return k < 32; }
+  explicit Period(i64 k) : columns_(k), rows_(16 / std::gcd(k, i64(16))) {
     while (rows_ * k < 64) rows_ *= 2;
   }
   i64 entries() const { return rows_ * columns_; }
@@ -58,10 +59,10 @@ class Period {
   void each(i64 rows, F const& f) const {
     i64 const last = rows * columns_, period = entries();
     i64 q = 0, i = 0;
-    for (; i + 8 <= last; i += 8) {
+    for (; i + 16 <= last; i += 16) {
 #pragma omp simd
-      for (int l = 0; l < 8; ++l) f(i + l, q + l);
-      if ((q += 8) == period) q = 0;
+      for (int l = 0; l < 16; ++l) f(i + l, q + l);
+      if ((q += 16) == period) q = 0;
     }
     for (; i < last; ++i, ++q) f(i, q);
   }
