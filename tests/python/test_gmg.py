@@ -478,3 +478,15 @@ print("done", flush=True)
 def test_iterations_do_not_depend_on_the_ranks(on_ranks, ranks):
     """Coarse levels have fewer bricks than there are ranks, so that some have none."""
     assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks
+
+
+def test_columns_are_solved_one_after_the_other():
+    """Kernels of bricks know one column."""
+    L = made(40, 2, "nodes")
+    s = am.Solver(L, ksp="cg", pc="gmg", rtol=1e-10)
+    B = np.random.default_rng(0).standard_normal((*L.local_grid_shape, 3))
+    X = s.solve(B)
+    assert X.shape == B.shape and s.info.residual_norms.shape[1] == 3
+    assert any("one after the other" in note for note in s.info.notes)
+    for j in range(3):
+        assert np.array_equal(X[..., j], s.solve(np.ascontiguousarray(B[..., j])))

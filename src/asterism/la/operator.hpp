@@ -97,6 +97,8 @@ class Operator {
   virtual Operator const* in_its_precision() const { return nullptr; }
   /// The same in another dtype, if the operator knows it. Collective.
   virtual std::shared_ptr<Operator const> converted_to(Dtype) const { return nullptr; }
+  /// Whether several columns cost as much as each by itself, and copies besides: solvers take one after the other then.
+  virtual bool takes_columns_apart() const { return false; }
   /// y = x always: methods may leave it out.
   virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.

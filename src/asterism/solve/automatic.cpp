@@ -313,7 +313,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
       return all;
     }
-    if (b.columns() > 1 && !method_->blocks_columns()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
+    if (b.columns() > 1 && !takes_columns_together()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
     done_before = 0;
     longer = false;
     most = patience(b.global_size());

@@ -175,6 +175,7 @@ class Solver {
   };
   krylov::StopRule rule_with(OwnRule const& own) const;
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
+  bool takes_columns_together() const;
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch);

@@ -130,9 +130,12 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   return solve_by_columns(b, x, rhs, guess, watch);
 }
 
+bool Solver::takes_columns_together() const {  // the projection works on one
+  return method_->blocks_columns() && null_space_.empty() && !A_->takes_columns_apart();
+}
+
 SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch) {
-  if (b.columns() == 1 || (method_->blocks_columns() && null_space_.empty())) return solve_at_once(b, x, of_b, of_x, watch);
-  // one column after the other: the method (or the projection) works on one
+  if (b.columns() == 1 || takes_columns_together()) return solve_at_once(b, x, of_b, of_x, watch);
   SolveInfo all;
   all.converged = true;
   bool stopped = false;

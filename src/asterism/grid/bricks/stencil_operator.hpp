@@ -32,6 +32,7 @@ class StencilOperator final : public la::Operator {
   la::Space const& domain() const override { return s_->domain.space(); }
   BrickDomain const& bricks() const { return s_->domain; }
   Dtype dtype() const override { return s_->dtype; }
+  bool takes_columns_apart() const override { return true; }
   void apply(la::Vector const& x, la::Vector& y) const override;
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override;
   void residual(la::Vector const& b, la::Vector const& x, la::Vector& r) const override;
