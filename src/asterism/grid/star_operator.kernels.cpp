@@ -63,12 +63,17 @@ struct Star {
       return;
     }
     i64 const columns = k;
-    for (i64 l = begin; l < end; ++l)
-      for (i64 c = 0; c < columns; ++c) {
-        i64 const o = l * columns + c;
-        T const sum = centre * v[o] + (cp * vp[o] + cq * vq[o]) + (cr * vr[o] + cs * vs[o]) + side * (v[o - columns] + v[o + columns]);
-        la::kernel::finish<E>(sum, line + l, columns, c, x0, y0, b0, w0);
-      }
+    auto const sum = [=](i64 o) {
+      return centre * v[o] + (cp * vp[o] + cq * vq[o]) + (cr * vr[o] + cs * vs[o]) + side * (v[o - columns] + v[o + columns]);
+    };
+    if constexpr (E == Epilogue::smooth || E == Epilogue::subtract_scaled) {
+      for (i64 l = begin; l < end; ++l)
+        for (i64 c = 0; c < columns; ++c) la::kernel::finish<E>(sum(l * columns + c), line + l, columns, c, x0, y0, b0, w0);
+    } else {  // as many points of one column, whose neighbours are further away
+#pragma omp simd
+      for (i64 o = begin * columns; o < end * columns; ++o)
+        la::kernel::finish<E>(sum(o), line * columns + o, i64(1), i64(0), x0, y0, b0, w0);
+    }
   }
   /// The first or last point of a line.
   void end_point(i64 i, i64 j, i64 l) const {
