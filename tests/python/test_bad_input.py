@@ -61,6 +61,7 @@ def test_arguments_that_are_no_numbers_matrices_or_paths(tmp_path):
         (am.InputError, "its square is finite", lambda: am.least_squares(A, b, damp=1e300)),
         (am.DtypeError, "maxiter is 2.5", lambda: am.least_squares(A, b, maxiter=2.5)),
         (am.InputError, "monitor is 3; a function", lambda: am.least_squares(A, b, monitor=3)),
+        (am.DtypeError, "Vector: columns is 1.5", lambda: am.Vector(A, columns=1.5)),
         (am.ShapeError, "two dimensions", lambda: am.Matrix.from_scipy(sp.coo_array(np.ones(3)))),
         (am.InputError, "A / a: a is 0", lambda: A / 0),
         (am.InputError, "a is 1000", lambda: A * 10**400),

@@ -137,3 +137,36 @@ for make in (lambda c: am.gallery.diffusion((7, 9, 5), c, contrast=1e6, block=2,
     assert abs(mine - alone[first:first + mine.shape[0]]).max() == 0
 """,
     )
+
+
+def test_ranks_that_ask_for_different_problems_are_told(on_ranks):
+    """Their rows fitted together to a matrix of no problem."""
+    out = on_ranks(
+        2,
+        """
+g, other = am.gallery, comm.rank == 1
+for make, what in (
+    (lambda: g.poisson((6, 6), comm, epsilon=(1, 3.0 if other else 2.0)), "epsilon"),
+    (lambda: g.poisson((6, 6 + other), comm), "shape"),
+    (lambda: g.poisson((6, 6), comm, neumann=other), "neumann"),
+    (lambda: g.poisson((6, 6), comm, stencil="box" if other else "star"), "stencil"),
+    (lambda: g.poisson((6, 6), comm, dtype="float32" if other else "float64"), "dtype"),
+    (lambda: g.convection_diffusion((6, 6), (1.0, 1.0 + other), 1.0, comm), "velocity"),
+    (lambda: g.convection_diffusion((6, 6), (1.0, 1.0), 1.0 + other, comm), "epsilon"),
+    (lambda: g.diffusion((6, 6), comm, contrast=10.0 + other), "contrast"),
+    (lambda: g.diffusion((6, 6), comm, block=2 + other), "block"),
+    (lambda: g.diffusion((6, 6), comm, stretch=1.1 + other), "stretch"),
+    (lambda: g.rotated_anisotropy((6, 6), comm, epsilon=0.1 + other), "epsilon"),
+    (lambda: g.rotated_anisotropy((6, 6), comm, theta=0.1 + other), "theta"),
+    (lambda: g.elasticity((3, 3, 3), comm, youngs_modulus=1.0 + other), "youngs_modulus"),
+    (lambda: g.elasticity((3, 3, 3), comm, poisson_ratio=0.1 + 0.1 * other), "poisson_ratio"),
+    (lambda: g.laplace_q2((3, 3, 3 + other), comm), "cells"),
+    (lambda: g.laplace_q2((3, 3, 3), comm, processes=(2, 1, 1) if other else (1, 2, 1)), "processes"),
+):
+    said = message(make)
+    assert "the ranks do not say the same" in said and what in said, said
+assert g.poisson((6, 6), comm, epsilon=(1, 2)).nnz == 156
+print("done", flush=True)
+""",
+    )
+    assert out.count("done") == 2

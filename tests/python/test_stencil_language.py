@@ -319,3 +319,18 @@ def test_a_nan_in_a_minimum_of_numbers_stays():
 def test_orders_of_derivatives_are_integers(order):
     with pytest.raises(am.InputError, match="order is .*an integer from 0 is needed"):
         st.weights(order, (-1, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda u: st.generate(u), "stencil.generate: a Grid is no stencil; am.stencil.assign makes one"),
+        (lambda u: st.compile(u, (8, 8)), "stencil.compile: a Grid is no stencil; am.stencil.assign makes one"),
+        (lambda u: st.Stencil([]), r"\[\] is no list of statements"),
+        (lambda u: st.Stencil([u]), "is no list of statements"),
+        (lambda u: st.Stencil(3), "3 is no list of statements"),
+    ],
+)
+def test_what_is_no_stencil_is_refused(call, text):
+    with pytest.raises(am.InputError, match=text):
+        call(st.grid("u", 2))

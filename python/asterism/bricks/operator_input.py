@@ -15,7 +15,7 @@ from ..errors import DtypeError, InputError, OptionError, ShapeError
 from ..stencil.language.checks import check_dtype
 from ..stencil.language.numerals import as_number
 from ..stencil.language.reach import bricks_away, default_brick
-from ..stencil.language.stencil import Stencil, as_brick
+from ..stencil.language.stencil import Stencil, as_brick, as_stencil
 from ..stencil.language.transpose import coefficients_of
 
 __all__ = ["checked"]
@@ -40,9 +40,7 @@ def checked(
     given: dict[str, Any],
 ) -> tuple[Any, ...]:
     """Check what is given, and return it in one form."""
-    if not isinstance(stencil, Stencil):
-        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
-    f = stencil.facts
+    f = as_stencil(stencil, "stencil.operator").facts
     sizes = tuple(as_shape(shape, "stencil.operator: shape"))
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")

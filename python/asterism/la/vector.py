@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.indices import as_count
 from ..base.values import dtype_name, unmasked
 from ..comm.communicator import reported
 from ..device.gpu import gpu_array
@@ -44,7 +45,7 @@ class Vector:
     Raises
     ------
     ShapeError, DtypeError
-        ``columns`` is below 1, or ``dtype`` none of the four.
+        ``columns`` is no integer from 1, or ``dtype`` none of the four.
     UnsupportedError
         ``unified`` is true, and the queue is on no GPU.
 
@@ -81,6 +82,7 @@ class Vector:
         self.queue = _INLINE if queue is None else queue
         queue_of(self.queue, "Vector: queue")
         name = dtype_name(A.dtype if dtype is None else dtype, "Vector")
+        columns = as_count(columns, "Vector: columns")
         if isinstance(A, Operator) and not unified:
             self._h = _core.QueueVector.make_of_operator(A._h, name, columns, self.queue._h)
         else:

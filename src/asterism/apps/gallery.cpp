@@ -41,8 +41,13 @@ Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& 
   stride = {size[1] * size[2], size[2], 1};
   std::array<double, 3> e{0, 0, 0};
   for (int a = 0; a < d; ++a) e[std::size_t(3 - d + a)] = eps[std::size_t(a)];
+  Problem const problem{"poisson",
+                        {fact("shape", shape),
+                         fact("epsilon", eps),
+                         {"stencil", options.box ? "box" : "star"},
+                         {"neumann", options.neumann ? "true" : "false"}}};
   if (!options.box) {
-    return from_row_function(layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+    return from_row_function(problem, layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
       std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
       double diagonal = 0;
       for (int a = 3 - d; a < 3; ++a) {
@@ -56,7 +61,7 @@ Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& 
         if (x[std::size_t(a)] + 1 < size[std::size_t(a)]) put(i + stride[std::size_t(a)], -e[std::size_t(a)]);
     });
   }
-  return from_row_function(layout, dtype, std::int64_t(std::pow(3, d)), [&](std::int64_t i, auto const& put) {
+  return from_row_function(problem, layout, dtype, std::int64_t(std::pow(3, d)), [&](std::int64_t i, auto const& put) {
     std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
     std::int64_t neighbours = 0;
     auto const each = [&](auto const& f) {
@@ -93,7 +98,12 @@ Matrix diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const
     }
     return z >> 20 & 1 ? options.contrast : 1;
   };
-  return from_row_function(Layout::even(comm, n), dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+  Problem const problem{"diffusion",
+                        {fact("shape", shape),
+                         {"contrast", format("{}", options.contrast)},
+                         {"block", format("{}", options.block)},
+                         {"stretch", format("{}", options.stretch)}}};
+  return from_row_function(problem, Layout::even(comm, n), dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
     std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
     std::array<double, 3> low{}, high{};
     double diagonal = 0;
@@ -129,7 +139,9 @@ Matrix rotated_anisotropy(comm::Communicator const& comm, std::array<std::int64_
   double const xx = c * c + epsilon * s * s, xy = (1 - epsilon) * c * s, yy = epsilon * c * c + s * s;
   // products of the one-dimensional matrices of masses and of slopes; the mixed term of the two first derivatives
   double const mass[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6}, slope[3] = {-1, 2, -1}, mixed[3] = {-0.5, 0, 0.5};
-  return from_row_function(Layout::even(comm, n), dtype, 9, [&](std::int64_t i, auto const& put) {
+  Problem const problem{"rotated_anisotropy",
+                        {fact("shape", shape), {"epsilon", format("{}", epsilon)}, {"theta", format("{}", theta)}}};
+  return from_row_function(problem, Layout::even(comm, n), dtype, 9, [&](std::int64_t i, auto const& put) {
     auto const x = i / shape[1], y = i % shape[1];
     for (std::int64_t a = -1; a <= 1; ++a)
       for (std::int64_t b = -1; b <= 1; ++b) {
@@ -156,7 +168,9 @@ Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int
     w[std::size_t(3 - d + a)] = velocity[std::size_t(a)];
   }
   std::array<std::int64_t, 3> const stride{size[1] * size[2], size[2], 1};
-  return from_row_function(layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+  Problem const problem{"convection_diffusion",
+                        {fact("shape", shape), {"epsilon", format("{}", epsilon)}, fact("velocity", velocity)}};
+  return from_row_function(problem, layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
     std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
     double diagonal = 0;
     std::array<double, 3> low{}, high{};
@@ -216,7 +230,9 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
   auto offsets = nodes.offsets();
   for (auto& o : offsets) o *= 3;
   auto const layout = Layout::from_offsets(comm, offsets);
-  auto A = from_row_function(layout, dtype, 81, [&](std::int64_t row, auto const& put) {
+  Problem const problem{"elasticity",
+                        {fact("cells", cells), {"youngs_modulus", format("{}", E)}, {"poisson_ratio", format("{}", nu)}}};
+  auto A = from_row_function(problem, layout, dtype, 81, [&](std::int64_t row, auto const& put) {
     auto const node = row / 3, comp = row % 3;
     std::int64_t const x = node / (ny * nz) + 1, y = node / nz % ny, z = node % nz;
     for (std::int64_t X = std::max<std::int64_t>(x - 1, 1); X <= std::min(x + 1, nx); ++X)

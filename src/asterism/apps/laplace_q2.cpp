@@ -133,7 +133,8 @@ la::Matrix laplace_q2(comm::Communicator const& comm, Triple cells, Dtype dtype,
   auto const K = element_stiffness();
   auto const &X = numbering.along(0), &Y = numbering.along(1), &Z = numbering.along(2);
   i64 const box = evenly ? 0 : comm.rank(), first = numbering.offsets()[std::size_t(box)];
-  return from_row_function(layout, dtype, 64, [&](i64 row, auto const& put) {
+  Problem const problem{"laplace_q2", {fact("cells", cells), fact("nodes", boxes.nodes), fact("processes", boxes.processes)}};
+  return from_row_function(problem, layout, dtype, 64, [&](i64 row, auto const& put) {
     auto const p = numbering.point(box, row - first);
     for (i64 x = X.low(p[0]); x <= X.high(p[0]); ++x)
       for (i64 y = Y.low(p[1]); y <= Y.high(p[1]); ++y)

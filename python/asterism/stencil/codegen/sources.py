@@ -16,7 +16,7 @@ from ...base.cpu import cpu_flags
 from ...base.values import dtype_name
 from ...errors import InputError, OptionError
 from ..language.checks import check_dtype
-from ..language.stencil import Stencil, as_brick
+from ..language.stencil import Stencil, as_brick, as_stencil
 from .edge_body import has_long_ends
 from .emit import emit_cpp
 from .emit_gpu import GPU_TARGETS, emit_gpu
@@ -141,14 +141,15 @@ def generate(
     OptionError
         ``target`` is another word.
     InputError
-        ``brick`` has other dimensions than the stencil, a size of 0, or an odd size where there are two spaces. The stencil has complex
-        numbers in a real dtype, or an order of complex ones. `Source.text` raises it for bricks that make the kernel too long to compile.
+        ``stencil`` is none. ``brick`` has other dimensions than the stencil, a size of 0, or an odd size where there are two spaces. The
+        stencil has complex numbers in a real dtype, or an order of complex ones. `Source.text` raises it for bricks that make the kernel
+        too long to compile.
     DtypeError
         ``dtype`` is another one, or a size of ``brick`` is no integer.
     ShapeError
         A size of ``brick`` is negative.
     """
-    f = stencil.facts
+    f = as_stencil(stencil, "stencil.generate").facts
     target = native_target() if target is None else target
     if target not in TARGETS and target not in GPU_TARGETS:
         raise OptionError(f"target '{target}' is not one of {', '.join([*TARGETS, *GPU_TARGETS])}.")

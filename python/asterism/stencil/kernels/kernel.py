@@ -21,7 +21,7 @@ from ..codegen.sources import Source, generate
 from ..language.checks import are_real
 from ..language.interpreter import interpret, points_of, taken
 from ..language.statements import Reduction
-from ..language.stencil import Stencil
+from ..language.stencil import Stencil, as_stencil
 from .compiler import Library, build
 from .table import Table, build_table
 
@@ -298,7 +298,7 @@ def compile(
         ``shape`` has other dimensions than the stencil, or an axis without points. A periodic axis is no multiple of a brick, or as
         for `Stencil.check_shape`.
     InputError
-        ``periodic`` is not one flag, or one for each axis. ``brick`` and ``dtype`` do not fit the stencil, as for `generate`.
+        ``stencil`` is none. ``periodic`` is not one flag, or one for each axis. ``brick`` and ``dtype`` do not fit the stencil, as for `generate`.
     OptionError, DtypeError
         ``target`` or ``dtype`` is another word, or a size is no integer.
     InternalError, FileError
@@ -319,8 +319,8 @@ def compile(
     >>> float(kernel(u=np.ones((16, 16)))[3, 4])
     1.0
     """
+    f = as_stencil(stencil, "stencil.compile").facts
     sizes = tuple(as_shape(shape, "stencil.compile: shape"))
-    f = stencil.facts
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)

@@ -27,6 +27,13 @@ def as_brick(brick: int | Sequence[int], dimensions: int, what: str) -> tuple[in
     return sizes * dimensions if np.ndim(brick) == 0 else sizes
 
 
+def as_stencil(given: Any, what: str) -> Stencil:
+    """Return what is given; raises an `InputError` for anything but a stencil."""
+    if not isinstance(given, Stencil):
+        raise InputError(f"{what}: a {type(given).__name__} is no stencil; am.stencil.assign makes one.")
+    return given
+
+
 class Stencil:
     """Statements over the points of a grid; made by `stencil.assign`, `stencil.reduce` or `stencil.fuse`.
 
@@ -40,7 +47,11 @@ class Stencil:
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self.statements = tuple(statements)
+        self.statements = tuple(statements) if np.iterable(statements) else (statements,)
+        if not self.statements or not all(isinstance(s, (Assignment, Reduction)) for s in self.statements):
+            raise InputError(
+                f"Stencil: {statements!r} is no list of statements; am.stencil.assign, reduce and fuse make a stencil."
+            )
         self.facts: Facts = check(self.statements)
         self.least_periodic: tuple[int | None, ...] = (0,) * self.facts.dimensions
         self._sources: dict[Any, Any] = {}  # that were generated
