@@ -223,6 +223,11 @@ def test_diagonal_and_bound_come_from_the_stencil():
         (am.InputError, "has no value", lambda s: st.operator(constant(), (8, 8))),
         (am.InputError, "give all of these but", lambda s: st.operator(coefficient(), (8, 8))),
         (am.ShapeError, "my points have", lambda s: st.operator(coefficient(), (8, 8), a=np.ones((4, 4)))),
+        (
+            am.ShapeError,
+            r"'a' has the shape \(3, 4\); my points have \(8, 8\)",
+            lambda s: st.operator(coefficient(), (8, 8), a=lambda x, y: np.ones((3, 4))),
+        ),
         (am.InputError, "not finite", lambda s: st.operator(coefficient(), (8, 8), a=np.full((8, 8), np.nan))),
         (am.DtypeError, "'c' is 1j; in float64", lambda s: st.operator(constant(), (8, 8), c=1j)),
         (am.DtypeError, "ranks is 1.5", lambda s: st.operator(s, (8, 8), ranks=(1.5, 1))),

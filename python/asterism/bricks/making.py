@@ -5,6 +5,7 @@ Input: what `am.stencil.operator` was given, checked. Output: kernels and arrays
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -201,9 +202,9 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
     mine = tuple(b - a for a, b in zip(low, high, strict=True))
     if callable(value):
         at = axes_of(how, list(zip(low, high, strict=True)))
-        array = np.broadcast_to(
-            unmasked(value(*np.meshgrid(*at, indexing="ij", sparse=True)), f"the array '{name}'"), mine
-        )
+        array = unmasked(value(*np.meshgrid(*at, indexing="ij", sparse=True)), f"the array '{name}'")
+        with contextlib.suppress(ValueError):  # of another shape
+            array = np.broadcast_to(array, mine)
     else:
         array = unmasked(value, f"the array '{name}'")
         if array.shape != mine and array.shape == how.shape:

@@ -83,7 +83,7 @@ void Solver::check_operators() const {
                        : "");
   auto const check = [&](Operator const& other, char const* name) {
     ASTERISM_REQUIRE(other.range().fits(A_->range()) && other.domain().fits(A_->range()), shape,
-                     "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise.", name, other.range().global_size(),
+                     "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise, or to another communicator.", name, other.range().global_size(),
                      other.domain().global_size(), A_->range().global_size(), A_->range().global_size());
     ASTERISM_REQUIRE(other.dtype() == A_->dtype(), dtype, "solve: {} has dtype {}, and A {}.", name, name_of(other.dtype()),
                      name_of(A_->dtype()));
@@ -124,7 +124,8 @@ void Solver::update_in_turn(Matrix A) {
                    given_A_->describe(), old ? " with another P" : "");
   comm::agree(old->comm(), [&] {
     ASTERISM_REQUIRE(A.range().fits(old->range()) && A.domain().fits(old->domain()) && A.dtype() == old->dtype(), shape,
-                     "update: {} instead of {}: size, dtype and the rows of each rank must be the same.", A.describe(), old->describe());
+                     "update: {} instead of {}: size, dtype, communicator and the rows of each rank must be the same.", A.describe(),
+                     old->describe());
   });
   bool const same = A.has_pattern_of(*old);
   given_A_ = std::make_shared<Matrix>(A);
