@@ -161,6 +161,21 @@ def insulated(n=30):
     return sp.csr_array(sp.kron(L, sp.eye_array(n)) + sp.kron(sp.eye_array(n), L))
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("size", [1, 50])
+def test_weak_couplings_of_coarse_levels_leave_the_null_space(parts, size):
+    """Lumped as they were, they made the coarse matrix regular: its inverse had the null vector with a factor of 1e5."""
+    one = am.gallery.poisson((17, 13), neumann=True).to_scipy()
+    A = sp.block_diag([one] * parts).tocsr()
+    b = np.random.default_rng(3).standard_normal((parts, 221))
+    b = (b - b.mean(axis=1, keepdims=True)).ravel()
+    solver = am.Solver(A, f"-pc_type amg -pc_amg_agg_type mis2 -pc_amg_coarse_size {size}", ksp="cg", rtol=1e-10)
+    x = solver.solve(b)
+    assert f"{parts} singular direction(s) left out" in solver.view()
+    assert np.linalg.norm(A @ x - b) <= 1e-10 * np.linalg.norm(b)
+    assert abs(x.reshape(parts, 221).mean(axis=1)).max() < 1, "of the size of x"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_right_hand_sides_near_the_null_space(method):
     """What is left of b has the rounding of all of it."""

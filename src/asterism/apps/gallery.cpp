@@ -139,8 +139,7 @@ Matrix rotated_anisotropy(comm::Communicator const& comm, std::array<std::int64_
   double const xx = c * c + epsilon * s * s, xy = (1 - epsilon) * c * s, yy = epsilon * c * c + s * s;
   // products of the one-dimensional matrices of masses and of slopes; the mixed term of the two first derivatives
   double const mass[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6}, slope[3] = {-1, 2, -1}, mixed[3] = {-0.5, 0, 0.5};
-  Problem const problem{"rotated_anisotropy",
-                        {fact("shape", shape), {"epsilon", format("{}", epsilon)}, {"theta", format("{}", theta)}}};
+  Problem const problem{"rotated_anisotropy", {fact("shape", shape), {"epsilon", format("{}", epsilon)}, {"theta", format("{}", theta)}}};
   return from_row_function(problem, Layout::even(comm, n), dtype, 9, [&](std::int64_t i, auto const& put) {
     auto const x = i / shape[1], y = i % shape[1];
     for (std::int64_t a = -1; a <= 1; ++a)
@@ -168,8 +167,7 @@ Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int
     w[std::size_t(3 - d + a)] = velocity[std::size_t(a)];
   }
   std::array<std::int64_t, 3> const stride{size[1] * size[2], size[2], 1};
-  Problem const problem{"convection_diffusion",
-                        {fact("shape", shape), {"epsilon", format("{}", epsilon)}, fact("velocity", velocity)}};
+  Problem const problem{"convection_diffusion", {fact("shape", shape), {"epsilon", format("{}", epsilon)}, fact("velocity", velocity)}};
   return from_row_function(problem, layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
     std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
     double diagonal = 0;
@@ -230,8 +228,7 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
   auto offsets = nodes.offsets();
   for (auto& o : offsets) o *= 3;
   auto const layout = Layout::from_offsets(comm, offsets);
-  Problem const problem{"elasticity",
-                        {fact("cells", cells), {"youngs_modulus", format("{}", E)}, {"poisson_ratio", format("{}", nu)}}};
+  Problem const problem{"elasticity", {fact("cells", cells), {"youngs_modulus", format("{}", E)}, {"poisson_ratio", format("{}", nu)}}};
   auto A = from_row_function(problem, layout, dtype, 81, [&](std::int64_t row, auto const& put) {
     auto const node = row / 3, comp = row % 3;
     std::int64_t const x = node / (ny * nz) + 1, y = node / nz % ny, z = node % nz;

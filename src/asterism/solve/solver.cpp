@@ -83,8 +83,8 @@ void Solver::check_operators() const {
                        : "");
   auto const check = [&](Operator const& other, char const* name) {
     ASTERISM_REQUIRE(other.range().fits(A_->range()) && other.domain().fits(A_->range()), shape,
-                     "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise, or to another communicator.", name, other.range().global_size(),
-                     other.domain().global_size(), A_->range().global_size(), A_->range().global_size());
+                     "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise, or to another communicator.", name,
+                     other.range().global_size(), other.domain().global_size(), A_->range().global_size(), A_->range().global_size());
     ASTERISM_REQUIRE(other.dtype() == A_->dtype(), dtype, "solve: {} has dtype {}, and A {}.", name, name_of(other.dtype()),
                      name_of(A_->dtype()));
   };

@@ -41,12 +41,13 @@ Dense irregular(int64_t n, bool complex) {
   return a;
 }
 
-Dense strong_part(Dense const& a) {
+/// Weak couplings go to the diagonal so that the product with b stays the same.
+Dense strong_part(Dense const& a, Dense const& b) {
   auto out = a;
   for (int64_t i = 0; i < a.rows(); ++i)
     for (int64_t j = 0; j < a.cols(); ++j)
       if (i != j && !(std::norm(a(i, j)) > threshold * threshold * std::abs(a(i, i)) * std::abs(a(j, j)))) {
-        out(i, i) += a(i, j);
+        out(i, i) += a(i, j) * b(j, 0) / b(i, 0);
         out(i, j) = 0;
       }
   return out;
@@ -62,18 +63,20 @@ void check(Dense const& a, bool complete) {
   auto const rows = rows_of<T>(A);
   auto const graph = complete ? pattern_graph(rows, layout) : strong_couplings(rows, layout, 1, threshold, cancel);
   auto const aggregates = aggregate(graph, lengths_of_grid(graph), cancel);
-  auto const near_null = random(n, 1, sizeof(T) > 8, 3);
+  auto near_null = random(n, 1, sizeof(T) > 8, 3);
+  for (int64_t i = 0; i < n; ++i) near_null(i, 0) += 2.0;
   Buffer<T> B(layout.local_size());
   for (int64_t i = 0; i < B.size(); ++i) {
-    auto const v = near_null(layout.begin() + i, 0) + 2.0;
+    auto const v = near_null(layout.begin() + i, 0);
     if constexpr (sizeof(T) > 8) B[i] = T(v.real(), v.imag());
     else B[i] = v.real();
   }
   auto const P0 = tentative_prolongation(graph, aggregates, 1, 1, B.data(), cancel);
   auto const& coarse = aggregates.coarse;
   auto const tentative = to_dense(matrix_of(unsmoothed_prolongation(graph, aggregates, P0, 1, coarse, cancel), layout, coarse));
-  auto const P = to_dense(matrix_of(smoothed_prolongation(rows, graph, aggregates, P0, 1, omega, coarse, cancel), layout, coarse));
-  auto filtered = complete ? a : strong_part(a);
+  auto const P =
+      to_dense(matrix_of(smoothed_prolongation(rows, graph, aggregates, P0, B.data(), 1, omega, coarse, cancel), layout, coarse));
+  auto filtered = complete ? a : strong_part(a, near_null);
   auto const product = filtered * tentative;
   double largest = 0;
   for (int64_t i = 0; i < n; ++i)

@@ -314,7 +314,8 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
     found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
     if (found.has_dense_rows) set_dense_rows_apart(found.graph, rows_, A_.range(), block_size_, cancel_);
   }
-  out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
+  out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, near_null_space_.data(), block_size_,
+                                              damping / radius, out.coarse, cancel_)
                       : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);

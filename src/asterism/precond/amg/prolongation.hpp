@@ -18,10 +18,11 @@ template <class T>
 Tentative<T> tentative_prolongation(NodeGraph const& graph, Aggregates const& aggregates, std::int64_t block_size, std::int64_t columns,
                                     T const* B, comm::Cancellation& cancel);
 
-/// P = (I - omega D^-1 A_F) P0, A_F = A with weak couplings added to the diagonal; rows of my fine
-/// unknowns, columns the coarse unknowns (coarse node x columns).
+/// P = (I - omega D^-1 A_F) P0, A_F = A with weak couplings added to the diagonal, so that A_F B = A B for a scalar B: a_ij b_j / b_i.
+/// Of nodes with several unknowns each component has its own vector. B: my rows of the near-null space. The rows are those of my fine
+/// unknowns, the columns the coarse unknowns (coarse node x columns). Collective.
 template <class T>
-Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& graph, Aggregates const& aggregates, Tentative<T> const& P0,
+Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& graph, Aggregates const& aggregates, Tentative<T> const& P0, T const* B,
                               std::int64_t block_size, double omega, Layout const& coarse, comm::Cancellation& cancel);
 
 /// An upper bound or a close estimate of the spectral radius of D^-1 A, the same bits on any number of ranks:

@@ -42,10 +42,35 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
+/// A diagonal entry and what is lumped to it, unless that turns it around.
+template <class T>
+T filtered_diagonal(T alone, T weak) {
+  T const lumped = alone + weak;
+  return double(real(conj(alone) * lumped)) > 0 ? lumped : alone;
+}
+
+/// For each unknown of each of the map's nodes what the near-null vector of its component is there; 0 where the node's block of B is not
+/// upper triangular with positive numbers on the diagonal. Collective.
+template <class T>
+Buffer<T> own_modes(NodeGraph const& g, T const* B, i64 bs, i64 m) {
+  Buffer<T> out(i64(g.map.size()) * bs, T(0));
+  for (i64 v = 0; v < g.count && bs == m; ++v) {
+    auto const* const block = B + v * bs * m;
+    bool triangular = true;
+    for (i64 k = 0; k < bs; ++k) {
+      triangular = triangular && double(real(block[k * m + k])) > 0;
+      for (i64 j = 0; j < k; ++j) triangular = triangular && block[k * m + j] == T(0);
+    }
+    for (i64 k = 0; k < bs && triangular; ++k) out[(v + g.map.below) * bs + k] = block[k * m + k];
+  }
+  g.halo.update(out.data(), bs);
+  return out;
+}
+
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops. Rows that couple to
 /// aggregates in the same way, but for a shift of their numbers, share columns, and which terms make each of them.
 template <class T>
-void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column_of, T const* P0, double omega, Rows<T>& P,
+void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column_of, T const* P0, T const* B, double omega, Rows<T>& P,
                          comm::Cancellation& cancel) {
   constexpr i32 most_terms = 64;               // of rows that are looked for: what a new one takes grows with the square
   i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
@@ -58,6 +83,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
     auto const* const av = A.val.data();
     auto const* const column = column_of;
     auto const* const tentative = P0;
+    auto const* const modes = B;
     i32 const below = g.map.below;
     la::ProductShapes shapes;
     la::SparseSum<T> sum(size);
@@ -97,9 +123,8 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
           }
         };
         T weak(0);
-        each([&](i64 p, bool self, bool is_strong) { weak += self | is_strong ? T(0) : av[p]; });
-        T diagonal = a_ii + weak;
-        if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
+        each([&](i64 p, bool self, bool is_strong) { weak += self | is_strong ? T(0) : av[p] * modes[ac[p]]; });
+        T const mode = modes[i32(i) + below], diagonal = filtered_diagonal(a_ii, mode == T(0) ? T(0) : weak / mode);
         T const scale = scale_for(diagonal);
         each([&](i64 p, bool self, bool is_strong) { add(ac[p], self ? T(1) + scale * diagonal : scale * av[p], self | is_strong); });
       }
@@ -271,8 +296,8 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
 }
 
 template <class T>
-Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates const& a, Tentative<T> const& P0, i64 bs, double omega,
-                              Layout const& coarse, comm::Cancellation& cancel) {
+Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates const& a, Tentative<T> const& P0, T const* B, i64 bs,
+                              double omega, Layout const& coarse, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGSmoothP");
   profile::Scope const scope(event, double(A.nnz()) * 12);
   i64 const m = P0.columns;
@@ -294,9 +319,15 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   Buffer<i32> column_of(g.map.size());
   cancellable_for(cancel, g.map.size(), [&, of = column_of.data()](i64 l) { of[l] = column_of_node(i32(l)); });
   if (bs == 1 && m == 1) {
-    scalar_prolongation(A, g, column_of.data(), P0.values.data(), omega, P, cancel);
+    Buffer<T> modes(g.complete ? 0 : i64(g.map.size()));
+    if (!g.complete) {
+      std::copy_n(B, A.count, modes.data() + below);
+      g.halo.update(modes.data());
+    }
+    scalar_prolongation(A, g, column_of.data(), P0.values.data(), modes.data(), omega, P, cancel);
     return P;
   }
+  auto const modes_of = g.complete ? Buffer<T>() : own_modes(g, B, bs, m);
   // of a scalar column
   Buffer<i32> node_of(A.map.size()), component_of(A.map.size());
   for (i32 l = 0; l < A.map.size(); ++l) {
@@ -311,7 +342,7 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
     auto const* const av = A.val.data();
     auto const* const gc = g.col.data();
     auto const *const node = node_of.data(), *const component = component_of.data(), *const column = column_of.data();
-    T const* const rows_of_P0 = P0.values.data();
+    T const *const rows_of_P0 = P0.values.data(), *const modes = modes_of.data();
     for (i32 v = first; v < last; ++v) {
       if (is_look(v) && cancel.requested()) return;
       i32 const self = v + below;
@@ -331,9 +362,12 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
           if (g.complete) continue;
           while (strong < strong_end && gc[strong] < w) ++strong;
           // only the same component is lumped: the null space of translations is kept
-          if ((strong == strong_end || gc[strong] != w) && component[l] == k) weak += av[p];
+          if ((strong == strong_end || gc[strong] != w) && component[l] == k) {
+            T const here = modes[i64(self) * bs + k], there = modes[i64(w) * bs + k];
+            weak += here == T(0) || there == T(0) ? av[p] : av[p] * (there / here);
+          }
         }
-        T const lumped = alone + weak, diagonal = double(magnitude(lumped)) > 0 ? lumped : alone;
+        T const diagonal = filtered_diagonal(alone, weak);
         T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
         auto const add = [=, &sum](i32 l, i32 w, T factor) {
           if (column[w] >= 0) sum.add(factor, column + w, rows_of_P0 + (i64(w) * bs + component[l]) * m, m);
@@ -446,10 +480,10 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, RowFacts<T> const
   return std::min(bound, 1.1 * hi);
 }
 
-#define INSTANTIATE(T)                                                                                                          \
-  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*, comm::Cancellation&);   \
-  template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, \
-                                         Layout const&, comm::Cancellation&);                                                   \
+#define INSTANTIATE(T)                                                                                                                    \
+  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*, comm::Cancellation&);             \
+  template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, T const*, i64, double, \
+                                         Layout const&, comm::Cancellation&);                                                             \
   template double spectral_radius(Rows<T> const&, Layout const&, RowFacts<T> const&, comm::Cancellation&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
