@@ -14,6 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import asterism as am
+from asterism.base.files import check_target, replacing
 
 
 def read_text(tmp_path, text, name="a.mtx"):
@@ -97,6 +98,9 @@ HEAD = "%%MatrixMarket matrix coordinate real general\n"
         (HEAD + "3 3 1\n1 1 1.0\n2 2 1.0\n", "announces 1 entries but holds 2"),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "cannot be 2 x 3"),
         (HEAD + "2 2 99\n1 1 1\n", "99 entries do not fit in a 2 x 2"),
+        (HEAD + "2 2 2\n1 1 1\n2 2 -1e400\n", "line 4: -1e400 is beyond 1.8e308"),
+        (HEAD + "2 2 2\n1 1 1\n2 2 1.0D+400\n", r"line 4: 1.0D\+400 is beyond 1.8e308"),
+        (HEAD.replace("coordinate", "array") + "1 2\n1.0\n1e309\n", "line 4: 1e309 is beyond 1.8e308"),
     ],
 )
 def test_malformed_files_name_the_line(tmp_path, text, message):
@@ -127,7 +131,7 @@ def test_missing_and_damaged_files(tmp_path):
 
 
 def test_fortran_exponents_and_windows_lines(tmp_path):
-    A = read_text(tmp_path, HEAD + "2 2 2\r\n1 1 1.5D+01\r\n2 2 +2.0e0\r\n")
+    A = read_text(tmp_path, HEAD + "2 2 3\r\n1 1 1.5D+01\r\n1 2 1.0D-400\r\n2 2 +2.0e0\r\n")
     np.testing.assert_array_equal(A.to_scipy().toarray(), [[15, 0], [0, 2]])
 
 
@@ -251,6 +255,60 @@ assert x.shape == (1000,) and x[0] in (1, 2) and np.all(x == x[0])
 """,
     )
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith("x.")] == [name]
+
+
+def test_jobs_of_several_ranks_that_write_one_file_leave_a_whole_one(on_ranks, tmp_path):
+    for name in ("x.mtx.part", "x.mtx.gz.part"):
+        (tmp_path / name).write_text("the user's own")
+    on_ranks(
+        4,
+        f"""
+job = comm.Split(rank // 2, rank)
+A = am.gallery.poisson((1000,), job)
+for path in {[str(tmp_path / name) for name in ("x.mtx", "x.mtx.gz")]!r}:
+    for turn in range(10):
+        am.write_vector(path, np.full(A.local_shape[0], 1.0 + rank // 2), A)
+    comm.Barrier()
+    x = am.read_vector(path)
+    assert x.shape == (1000,) and x[0] in (1, 2) and np.all(x == x[0])
+try:
+    am.write_vector({str(tmp_path / "none" / "x.mtx")!r}, np.ones(A.local_shape[0]), A)
+except am.FileError as error:
+    assert "cannot be written: No such file" in str(error), error
+""",
+    )
+    left = {p.name for p in tmp_path.iterdir() if not p.name.startswith("script")}
+    assert left == {"x.mtx", "x.mtx.gz", "x.mtx.gz.part", "x.mtx.part"}
+    assert (tmp_path / "x.mtx.part").read_text() == (tmp_path / "x.mtx.gz.part").read_text() == "the user's own"
+
+
+def test_links_in_a_circle_are_an_error(tmp_path):
+    (tmp_path / "a.mtx").symlink_to("b.mtx")
+    (tmp_path / "b.mtx").symlink_to("a.mtx")
+    for write in (
+        lambda: am.write_matrix(tmp_path / "a.mtx", am.gallery.poisson((4, 4))),
+        lambda: check_target(tmp_path / "a.mtx", "the target"),
+        lambda: replacing(tmp_path / "a.mtx").__enter__(),
+    ):
+        with pytest.raises(am.FileError, match="cannot be written: Too many levels of symbolic links"):
+            write()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.mtx", "b.mtx"] and (tmp_path / "a.mtx").is_symlink()
+
+
+def test_more_rows_than_memory_are_an_error_that_says_how_much(tmp_path):
+    (tmp_path / "a.mtx").write_text(HEAD + "2000000000 2000000000 1\n1 1 1\n")
+    script = f"""
+import resource
+import asterism as am
+am.Matrix
+resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+try:
+    am.read_matrix({str(tmp_path / "a.mtx")!r})
+except am.OutOfMemoryError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "8000000004 bytes for where 2000000000 rows" in done.stdout, done
 
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "a.mat", "a.petsc", "a.ast", "a.h5"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -34,10 +35,12 @@ def check_target(path: str | Path, what: str) -> None:
 
 def _behind_links(path: str | Path) -> Path:
     """Return where a file is to lie; raise for links in a circle, and where what lies there would be lost, such as /dev/null."""
+    target = Path(os.path.realpath(path))
     try:
-        target = Path(path).resolve()
-    except (OSError, RuntimeError) as error:
-        raise FileError(f"'{path}' cannot be written: {error}.") from error
+        target.stat()
+    except OSError as error:  # of others the writer tells
+        if error.errno == errno.ELOOP:
+            raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
     if target.exists() and not target.is_file() and not target.is_dir():
         raise FileError(f"'{path}' is a device or a pipe, which no file can replace. Give the name of a file.")
     return target

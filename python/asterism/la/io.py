@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -302,7 +303,7 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
 
 def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
     """Let all ranks write a plain file beside, of a name that is nobody's, which rank 0 then compresses to `path`."""
-    plain = f"{path}.{comm.all_gather_text(str(os.getpid()))[0]}.plain"
+    plain = str(Path(path).parent / f".{comm.all_gather_text(secrets.token_hex(8))[0]}.plain")
 
     def compress() -> None:
         if comm.rank > 0:

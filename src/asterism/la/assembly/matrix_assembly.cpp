@@ -132,14 +132,22 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
   std::array const stacks{single_entries(rows, "coo", i, j)};
   // all of it by rows already, as files often are
   std::vector<I> offsets;
+  auto const resize = [&](std::int64_t n, I value) {
+    try {
+      offsets.resize(std::size_t(n) + 1, value);
+    } catch (std::bad_alloc const&) {
+      fail(ErrorKind::memory, "coo: out of memory: {} bytes for where {} rows of one rank begin cannot be allocated. Use more ranks.",
+           (std::size_t(n) + 1) * sizeof(I), n);
+    }
+  };
   bool ordered = columns.global_size() > 0;
   for (std::size_t e = 0; e < i.size() && ordered; ++e) {
     ordered = rows.owns(i[e]) && j[e] >= 0 && j[e] < columns.global_size() &&
               (e == 0 || i[e] > i[e - 1] || (i[e] == i[e - 1] && j[e] > j[e - 1]));
-    if (ordered) offsets.resize(std::size_t(i[e] - rows.begin()) + 1, I(e));
+    if (ordered) resize(std::int64_t(i[e]) - rows.begin(), I(e));
   }
   if (rows.comm().min(std::int64_t(ordered ? 1 : 0)) > 0) {
-    offsets.resize(std::size_t(rows.local_size()) + 1, I(i.size()));
+    resize(rows.local_size(), I(i.size()));
     return from_rows<I>(rows, columns, dtype, offsets, j, values);
   }
   Assembly const once(rows, columns, std::span<EntryStack<I> const>(stacks), Remote::send, "coo");

@@ -62,12 +62,7 @@ class Reader {
       digits = digits || (c >= '0' && c <= '9') || c == '.';
     }
     double v = 0;
-    auto r = std::from_chars(number_.data(), number_.data() + number_.size(), v);
-    if (r.ec == std::errc::result_out_of_range) {
-      v = std::strtod(number_.c_str(), nullptr);
-      r.ec = std::errc();
-    }
-    if (number_.empty() || r.ec != std::errc() || r.ptr != number_.data() + number_.size()) bad("'{}' should be {}.", s, what);
+    if (!real_from(number_, v, path_, in_.line_number())) bad("'{}' should be {}.", s, what);
     return exponent || f.scale == 0 ? v : v * std::pow(10.0, -f.scale);
   }
   Format format_of(std::string_view text, char const* what) const {

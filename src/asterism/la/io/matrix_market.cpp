@@ -29,25 +29,11 @@ bool take_integer(std::string_view& s, std::int64_t& v) {
   return s.empty() || s[0] == ' ' || s[0] == '\t';
 }
 
-bool take_real(std::string_view& s, double& v) {
+bool take_real(std::string_view& s, double& v, std::string const& path, std::int64_t line) {
   s = trimmed(s);
-  if (!s.empty() && s[0] == '+') s.remove_prefix(1);
-  auto r = std::from_chars(s.data(), s.data() + s.size(), v);
-  if (r.ec == std::errc::result_out_of_range) {  // 1e-400 is 0, as strtod has it
-    v = std::strtod(std::string(s.data(), r.ptr).c_str(), nullptr);
-    r.ec = std::errc();
-  }
-  if (r.ec != std::errc()) return false;
-  if (r.ptr < s.data() + s.size() && (*r.ptr == 'd' || *r.ptr == 'D')) {  // Fortran's 1.0D+00
-    std::string copy(s.substr(0, s.find_first_of(" \t")));
-    std::replace_if(copy.begin(), copy.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
-    auto const q = std::from_chars(copy.data(), copy.data() + copy.size(), v);
-    if (q.ec != std::errc() || q.ptr != copy.data() + copy.size()) return false;
-    s.remove_prefix(copy.size());
-    return true;
-  }
-  s.remove_prefix(std::size_t(r.ptr - s.data()));
-  return s.empty() || s[0] == ' ' || s[0] == '\t';
+  auto const field = s.substr(0, s.find_first_of(" \t"));
+  s.remove_prefix(field.size());
+  return real_from(field.substr(!field.empty() && field[0] == '+'), v, path, line);
 }
 
 struct BannerWord {
@@ -299,8 +285,8 @@ Coordinates<I> read_coordinates(std::string const& path, comm::Communicator cons
     std::int64_t i = 0, j = 0;
     double re = 1, im = 0;
     bool ok = take_integer(rest, i) && take_integer(rest, j);
-    if (ok && h.field != Field::pattern) ok = take_real(rest, re);
-    if (ok && is_complex_field) ok = take_real(rest, im);
+    if (ok && h.field != Field::pattern) ok = take_real(rest, re, path, number);
+    if (ok && is_complex_field) ok = take_real(rest, im, path, number);
     ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be {}.", path, number, line.substr(0, 60),
                      h.field == Field::pattern ? "row, column"
                      : is_complex_field        ? "row, column, real part, imaginary part"
@@ -333,8 +319,9 @@ std::vector<Complex<double>> read_array(std::string const& path, comm::Communica
       if (line.empty() || line[0] == '%') continue;
       auto rest = line;
       double re = 0, im = 0;
-      bool const ok = take_real(rest, re) && (h.field != Field::complex || take_real(rest, im));
-      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, in.line_number(),
+      auto const number = in.line_number();
+      bool const ok = take_real(rest, re, path, number) && (h.field != Field::complex || take_real(rest, im, path, number));
+      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, number,
                        line.substr(0, 60));
       values.push_back({re, im});
     }

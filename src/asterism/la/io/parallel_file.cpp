@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 namespace asterism::la::io {
@@ -38,6 +39,13 @@ std::string behind_links(std::string const& path) {
   return target;
 }
 
+/// Of a file in the target's folder that is nobody's: neither the user's nor that of another job that writes the same target.
+std::string name_beside(std::string const& target) {
+  std::random_device random;
+  auto const number = std::uint64_t(random()) << 32 | random();
+  return std::filesystem::path(target).replace_filename(format(".{}.part", number));
+}
+
 }  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -56,16 +64,15 @@ void InputFile::read_at(std::int64_t offset, std::span<std::byte> to) const { re
 
 OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t bytes) : path_(std::move(path)), comm_(std::move(comm)) {
   comm::agree(comm_, [&] { target_ = behind_links(path_); });
-  // processes that write the same file, each by itself, have each a file of their own beside it
-  beside_ = comm_.size() == 1 ? format("{}.{}.part", target_, getpid()) : target_ + ".part";
+  beside_ = comm_.bcast(comm_.rank() == 0 ? name_beside(target_) : std::string(), 0);
   auto const open_with = [&](int flags) {
-    descriptor_ = open(beside_.c_str(), O_RDWR | O_CLOEXEC | flags, 0644);
+    descriptor_ = open(beside_.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);  // the umask decides who may read it
     ASTERISM_REQUIRE(descriptor_ >= 0, file, "'{}' cannot be written: {}.", path_, std::strerror(errno));
   };
   try {
     comm::agree(comm_, [&] {
       if (comm_.rank() != 0) return;
-      open_with(O_CREAT | O_TRUNC);
+      open_with(O_CREAT | O_EXCL);
       ASTERISM_REQUIRE(ftruncate(descriptor_, off_t(bytes)) == 0, file, "'{}' cannot be written: {} bytes: {}.", path_, bytes,
                        std::strerror(errno));
     });
@@ -73,8 +80,10 @@ OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t b
       if (comm_.rank() != 0) open_with(0);
     });
   } catch (...) {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (comm_.rank() == 0) unlink(beside_.c_str());
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+      if (comm_.rank() == 0) unlink(beside_.c_str());
+    }
     throw;
   }
 }

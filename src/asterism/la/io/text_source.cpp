@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "asterism/base/error.hpp"
@@ -22,6 +25,19 @@ std::string_view trimmed(std::string_view s) {
   constexpr char const* blank = " \t\r";
   auto const first = s.find_first_not_of(blank);
   return first == s.npos ? std::string_view() : s.substr(first, s.find_last_not_of(blank) - first + 1);
+}
+
+bool real_from(std::string_view text, double& v, std::string const& path, std::int64_t line) {
+  if (auto const r = std::from_chars(text.data(), text.data() + text.size(), v); r.ec == std::errc() && r.ptr == text.data() + text.size())
+    return true;
+  std::string copy(text);
+  std::replace_if(copy.begin(), copy.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
+  auto const r = std::from_chars(copy.data(), copy.data() + copy.size(), v);
+  if (r.ptr != copy.data() + copy.size() || r.ec == std::errc::invalid_argument) return false;
+  if (r.ec == std::errc::result_out_of_range) v = std::strtod(copy.c_str(), nullptr);
+  ASTERISM_REQUIRE(r.ec == std::errc() || !std::isinf(v), format, "'{}', line {}: {} is beyond 1.8e308, the largest number of float64.", path,
+                   line, text.substr(0, 60));
+  return true;
 }
 
 std::int64_t TextSource::file_size(std::string const& path) {

@@ -10,6 +10,9 @@ namespace asterism::la::io {
 
 /// Without blanks, tabs and carriage returns around it.
 std::string_view trimmed(std::string_view s);
+/// The number that a text is: Fortran's 1.0D+00 too, and 0 where it is too small. False where it is none; one that is too large is a
+/// FormatError, which names the path and the line.
+bool real_from(std::string_view text, double& v, std::string const& path, std::int64_t line);
 
 /// Streams a file in large pieces; lines are views into the piece at hand.
 class TextSource {
