@@ -128,6 +128,21 @@ def test_stores_past_the_caches_are_the_same_stores(brick, target, dtype):
     assert "past_caches" in kernel.source.text
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_that_come_together_do_not_overflow_in_silence(dtype):
+    large = float(np.finfo(dtype).max) / 4
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    for value in (u(i, j) * large * large, 3 * large * u(i, j) + 2 * large * u(i, j)):
+        with pytest.raises(am.InputError, match=f"come together to .*, and the largest of {dtype} is"):
+            st.compile(st.assign(out(i, j), value), (8, 8), dtype=dtype)
+    small = 0.1 / large  # whose inverse is too large
+    given = np.full((8, 8), 3 * small, dtype)
+    for value, want in ((u(i, j) / small, 3), (u(i, j) / small / 3, 1), (st.maximum(u(i, j), -np.inf) / small, 3)):
+        kernel = st.compile(st.assign(out(i, j), value), (8, 8), dtype=dtype)
+        np.testing.assert_allclose(kernel(u=given), want, rtol=1e-5)
+
+
 def test_arguments_and_results_of_a_kernel():
     s = five_points()
     kernel = st.compile(s, (16, 24), periodic=True)

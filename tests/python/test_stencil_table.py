@@ -117,6 +117,16 @@ def test_numbers_that_are_out_of_range_are_refused():
             am._core.StencilTable(**{**good, **change})
 
 
+@pytest.mark.filterwarnings("ignore:A table replaces")
+def test_numbers_that_come_together_do_not_overflow_in_silence():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    kernel = st.compile(st.assign(out(i, j), u(i, j) / 1e-310), (8, 8))
+    np.testing.assert_allclose(kernel(u=np.full((8, 8), 3e-310)), 3)
+    with pytest.raises(am.InputError, match="come together to inf, and the largest of float64"):
+        st.compile(st.assign(out(i, j), u(i, j) * 1e200 * 1e200), (8, 8))
+
+
 def test_without_the_compiled_library_numpy_interprets():
     script = (
         "import sys, warnings; sys.modules['asterism._core'] = None; import numpy as np; from asterism import stencil as st\n"

@@ -74,7 +74,7 @@ def _by_ends(
 
     They are those of a small grid of the points near the ends and one between, with the place in it of each of my points, by axes.
     """
-    d, b = y.dimensions, Builder()
+    d, b = y.dimensions, Builder(how.dtype)
     assigned = [assign(y(*indices(d)), e) for e in several]
     values = [store.value for s in assigned for store in lower(s.statements, s.facts, b).stores]
     for n in postorder(*values):

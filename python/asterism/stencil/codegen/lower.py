@@ -6,10 +6,12 @@ the 2^d fine points of a coarse one. Constants are folded; sums with constant co
 
 from __future__ import annotations
 
+import cmath
 import itertools
 from collections import Counter
 from collections.abc import Sequence
 
+from ...errors import InputError
 from ..language.checks import Facts
 from ..language.expressions import (
     LARGEST,
@@ -25,7 +27,7 @@ from ..language.expressions import (
     walk,
 )
 from ..language.statements import Assignment, Statement
-from .nodes import Builder, Node, Program, Store
+from .nodes import Builder, Node, Program, Store, postorder
 
 __all__ = ["lower"]
 
@@ -53,7 +55,21 @@ def lower(statements: Sequence[Statement], facts: Facts, builder: Builder) -> Pr
                     builder.kept.add(value)
             stores.append(Store(name, -1 if name else slot, 2 if fine else 1, parity, value, text))
         slot += not name
+    _check_numbers(statements, [s.value for s in stores], builder)
     return Program(tuple(stores), facts.dimensions)
+
+
+def _check_numbers(statements: Sequence[Statement], values: Sequence[Node], b: Builder) -> None:
+    """Refuse numbers that are too large because several came together; one that the user has written may be infinite."""
+    written = {n.value for s in statements for n in walk(s.value) if isinstance(n, Value)}
+    if not all(cmath.isfinite(w) for w in written):
+        return
+    for n in postorder(*values):
+        if n.op == "number" and n.data[0] not in written and not b.holds(n.data[0]):
+            raise InputError(
+                f"numbers of the stencil come together to {n.data[0]:.3g}, and the largest of {b.dtype} is {b.largest:.2g}: they are "
+                "multiplied, divided and added before a grid's values. Scale the numbers, or the grid."
+            )
 
 
 class _Lowering:

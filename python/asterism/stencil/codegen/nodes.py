@@ -6,6 +6,7 @@ A node is a value at every point of a brick. All grids have three axes here; mis
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -89,9 +90,11 @@ def _is_real(op: str, args: tuple[Node, ...], data: tuple[Any, ...]) -> bool:
 
 
 class Builder:
-    """Makes nodes: equal ones once, constants folded."""
+    """Makes nodes for kernels of one dtype: equal ones once, constants folded."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.largest = sys.float_info.max if dtype in ("float64", "complex128") else 3.4028234663852886e38
         self._known: dict[tuple[Any, ...], Node] = {}
         self.kept: set[Node] = set()  # sums that several others use: not taken apart
         self.bases: set[Node] = set()  # sums that are used at several places of a plane
@@ -110,6 +113,10 @@ class Builder:
         return self.node(
             "number", data=(value if isinstance(value, complex) and value.imag != 0 else float(value.real),)
         )
+
+    def holds(self, value: complex) -> bool:
+        """Tell whether the dtype has such a number."""
+        return max(abs(value.real), abs(value.imag)) <= self.largest
 
     def truth(self, value: bool) -> Node:
         """Return a condition that always or never holds."""
@@ -155,13 +162,14 @@ class Builder:
         return self.node("*", a, b)
 
     def divide(self, a: Node, b: Node) -> Node:
-        """Return a / b; by what is the same at all points, a multiplication."""
-        if b.uniform and not (b.op == "number" and b.data[0] == 0):
-            one = self.number(1)
-            inverse = self.number(1 / b.data[0]) if b.op == "number" else self.node("/", one, b)
-            if a.op == "number" and b.op == "number":
+        """Return a / b; by what is the same at all points, a multiplication, unless its inverse is beyond the largest number."""
+        if b.op == "number" and b.data[0] != 0:
+            if a.op == "number":
                 return self.number(a.data[0] / b.data[0])
-            return self.multiply(inverse, a)
+            if self.holds(1 / b.data[0]):
+                return self.multiply(self.number(1 / b.data[0]), a)
+        elif b.uniform and b.op != "number":
+            return self.multiply(self.node("/", self.number(1), b), a)
         return self.node("/", a, b)
 
     def _scalar(self, op: str, a: Node, b: Node, f: Callable[[Any, Any], complex], neutral: float) -> Node:

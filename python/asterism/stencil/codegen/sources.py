@@ -185,7 +185,7 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, 
         vector = fold(width, shape.real_size, sizes[-1])
     if shape.complex:
         registers //= 2
-    b = Builder()
+    b = Builder(name)
     program = lower(stencil.statements, f, b)
     inner, margins = interior(program, b)
     whole = reuse(inner, b)

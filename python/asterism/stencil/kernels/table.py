@@ -49,7 +49,7 @@ def build_table(stencil: Stencil, source: Source) -> Table:
     except ImportError as error:
         raise UnsupportedError(f"tables need asterism's compiled library: {error}") from error
     missing = 3 - stencil.facts.dimensions
-    writer = _Writer(stencil, _core.stencil_op)
+    writer = _Writer(stencil, source.dtype, _core.stencil_op)
     table = _core.StencilTable(
         dtype=source.dtype,
         brick=(1,) * missing + source.brick,
@@ -71,7 +71,7 @@ def build_table(stencil: Stencil, source: Source) -> Table:
 class _Writer:
     """Instructions in the order in which values are needed. A register is used again after the last use of its value."""
 
-    def __init__(self, stencil: Stencil, op: Any) -> None:
+    def __init__(self, stencil: Stencil, dtype: str, op: Any) -> None:
         f = stencil.facts
         self.op, self.grids, self.constants = op, f.grids, [name for name, _ in f.constants]
         self.scalars: list[tuple[str, int, int, int, complex]] = []
@@ -83,7 +83,7 @@ class _Writer:
         self._free: list[int] = []
         self._of: dict[Node, int] = {}
         self._scalar_of: dict[Node, int] = {}
-        program = lower(stencil.statements, f, Builder())
+        program = lower(stencil.statements, f, Builder(dtype))
         stored = [s.value for s in program.stores]
         nodes = postorder(*stored)
         needed = set(stored)
