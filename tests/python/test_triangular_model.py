@@ -96,6 +96,14 @@ def test_layouts():
             triangular.layouts(6, [wrong])
 
 
+def test_ranks_beyond_any_machine_are_refused():
+    pattern = models.FactorPattern(am.gallery.poisson((4, 4)), "amd")
+    for call in (lambda n: pattern.predict(n, "Px1", triangular.SUMMIT), lambda n: triangular.layouts(n, ["all"])):
+        with pytest.raises(am.InputError, match="ranks is 1000000000; the model takes at most 1048576"):
+            call(10**9)
+    assert pattern.predict(2**20, "square", triangular.SUMMIT).layout == "1024x1024"
+
+
 def test_the_papers_machine_is_slower_beyond_a_node():
     """Its GPUs have 75 MB/s for 1024 bytes between nodes, and 3.9 / 1.2 times that within one."""
     summit = triangular.SUMMIT

@@ -119,7 +119,23 @@ MACHINES: dict[str, Machine] = {
 
 
 def read_machine(path: str | Path) -> Machine:
-    """Read a machine from a JSON file with the names of `Machine`, or as ``asterism model scaling --json`` writes one."""
+    """Read a machine from a JSON file with the names of `Machine`, or as ``asterism model scaling --json`` writes one.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or is no JSON.
+    InputError
+        It holds no machine, or several, or a value is out of its range.
+    """
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -38,7 +38,16 @@ def _draw(path: str | Path, draw: Callable[[Any], None]) -> None:
 
 
 def plot_fits(path: str | Path, fits: Sequence[tuple[Series, LatencyThroughput]], ceiling: float | None = None) -> None:
-    """Draw rates over sizes as points, and the fits as lines (Fig. 5 and 6 of the paper)."""
+    """Draw rates over sizes as points, and the fits as lines (Fig. 5 and 6 of the paper).
+
+    Parameters
+    ----------
+    path : path-like
+    fits : sequence of (Series, LatencyThroughput)
+        Series of one unit, each with its fit.
+    ceiling : float, optional
+        A limit to draw, in bytes or points per second.
+    """
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -60,7 +69,14 @@ def plot_fits(path: str | Path, fits: Sequence[tuple[Series, LatencyThroughput]]
 
 
 def plot_levels(path: str | Path, found: Sequence[LevelTimes]) -> None:
-    """Draw the seconds of a solve on each level, with a bar of its operations for each file (Fig. 3)."""
+    """Draw the seconds of a solve on each level, with a bar of its operations for each file (Fig. 3).
+
+    Parameters
+    ----------
+    path : path-like
+    found : sequence of LevelTimes
+        One for each file.
+    """
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -91,6 +107,7 @@ def plot_speedup(path: str | Path, platforms: Mapping[str, Mapping[str, tuple[fl
 
     Parameters
     ----------
+    path : path-like
     platforms : mapping of str to mapping of str to (float, float)
         For each platform and kernel: the fraction of the roofline, and that of the intensity.
     """
@@ -121,7 +138,16 @@ def plot_speedup(path: str | Path, platforms: Mapping[str, Mapping[str, tuple[fl
 
 
 def plot_scaling(path: str | Path, kind: str, machines: Mapping[str, Sequence[tuple[Prediction, float]]]) -> None:
-    """Draw points per second and parallel efficiency over nodes (Fig. 8 and 9)."""
+    """Draw points per second and parallel efficiency over nodes (Fig. 8 and 9).
+
+    Parameters
+    ----------
+    path : path-like
+    kind : {"weak", "strong"}
+        For the label.
+    machines : mapping of str to sequence of (Prediction, float)
+        For each machine its predictions with their efficiencies, as `scaling` returns them.
+    """
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)

@@ -55,7 +55,24 @@ class LevelTimes:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return what a JSON file holds."""
+    """Return what a JSON file holds.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    object
+        Of dicts, lists, texts and numbers.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    FormatError
+        It is no JSON.
+    """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -70,6 +87,22 @@ def read_series(path: str | Path) -> list[Series]:
     A series is a list of objects with a size ("bytes", "points", or "n" beside "points_per_s") and times. Times are the numbers or lists of
     numbers beside it, in seconds ("raw_mpi": [...], "seconds": ...), or "points_per_s". Of a list the median counts. Where a size comes
     several times, what tells the rows apart joins the name, such as "sweep forward"; of rows that are alike the median counts.
+
+    Parameters
+    ----------
+    path : path-like
+        Of what ``asterism bench NAME --json`` has written.
+
+    Returns
+    -------
+    list of Series
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    FormatError
+        It is no JSON, or has no times of three sizes.
     """
     found: dict[tuple[str, str], list[_Point]] = {}
     for name, rows, around in _lists(read_json(path), "", {}):
@@ -88,7 +121,23 @@ def read_series(path: str | Path) -> list[Series]:
 
 
 def read_levels(path: str | Path) -> LevelTimes:
-    """Return what ``asterism bench gmg --json`` has measured on each level."""
+    """Return what ``asterism bench gmg --json`` has measured on each level.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    LevelTimes
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    FormatError
+        It is no JSON, or has no times of levels.
+    """
     found = read_json(path)
     try:
         numbers = [o["level"] for o in found["operations"]]
@@ -189,6 +238,25 @@ def read_platform(path: str | Path, roofline: Roofline | None = None) -> Platfor
 
     The file is a CSV of Nsight Compute (which needs the roofline), the JSON of the benchmark of stencils, or an object {"platform": name,
     "roofline": {kernel: fraction}, "intensity": {kernel: fraction}}.
+
+    Parameters
+    ----------
+    path : path-like
+    roofline : Roofline, optional
+        Of the platform, for a CSV.
+
+    Returns
+    -------
+    Platform
+
+    Raises
+    ------
+    FileError
+        The file cannot be read.
+    FormatError
+        It has no efficiencies, or one that is no positive number.
+    InputError
+        A CSV without a roofline.
     """
     if str(path).endswith(".csv"):
         if roofline is None:

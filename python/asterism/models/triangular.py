@@ -41,6 +41,15 @@ def _check(what: str, value: object, *, least: float = 0.0, above: bool = True) 
         raise InputError(f"{what} is {value!r}; a number {'above' if above else 'of at least'} {least:g} is needed.")
 
 
+_MOST_RANKS = 2**20  # which take a second and 200 MB; no machine runs more
+
+
+def _check_ranks(ranks: object) -> None:
+    _check("ranks", ranks, least=1, above=False)
+    if ranks > _MOST_RANKS:  # type: ignore[operator]
+        raise InputError(f"ranks is {ranks}; the model takes at most {_MOST_RANKS}. Predict for fewer.")
+
+
 @dataclass(frozen=True)
 class Link:
     """Messages between two ranks: n of one size take latency + n size / bandwidth(size).
@@ -172,7 +181,23 @@ def _from_mapping(kind: Any, found: object, where: str) -> Any:
 
 
 def read_triangular_machine(path: str | Path) -> TriangularMachine:
-    """Read a machine from JSON: an object with the names of `TriangularMachine`, or one that has such a "machine"."""
+    """Read a machine from JSON: an object with the names of `TriangularMachine`, or one that has such a "machine".
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    TriangularMachine
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or is no JSON.
+    InputError
+        It holds no machine, or a value is out of its range.
+    """
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -344,7 +369,7 @@ class FactorPattern:
         Parameters
         ----------
         ranks : int
-            At least 1.
+            1 to 1048576.
         layout : str
             "Px1", "1xP", "square", or rows x columns such as "4x2".
         machine : TriangularMachine
@@ -358,14 +383,14 @@ class FactorPattern:
         OptionError
             ``layout`` is another word, or a grid of other than so many ranks.
         InputError
-            ``ranks`` is below 1.
+            ``ranks`` is not 1 to 1048576.
 
         Notes
         -----
-        Cost: time of the order of the blocks, twice for each sweep.
+        Cost: time of the order of the blocks and of the ranks, twice for each sweep; some 200 bytes a rank.
         Source: Ding, Liu, Williams and Li (2021), algorithm 2; the simulated times are this library's.
         """
-        _check("ranks", ranks, least=1, above=False)
+        _check_ranks(ranks)
         rows, columns = _core.process_grid(layout, as_count(ranks, "ranks"))
         core = machine._core_form()
         forward, backward = (
@@ -375,7 +400,21 @@ class FactorPattern:
 
 
 def layouts(ranks: int, names: Iterable[str]) -> list[str]:
-    """Return the different process grids of so many ranks that the names mean; "all" means every one."""
+    """Return the different process grids of so many ranks that the names mean; "all" means every one.
+
+    Parameters
+    ----------
+    ranks : int
+        As for `FactorPattern.predict`.
+    names : iterable of str
+        "Px1", "1xP", "square", rows x columns such as "4x2", or "all".
+
+    Returns
+    -------
+    list of str
+        Rows x columns.
+    """
+    _check_ranks(ranks)
     found: dict[tuple[int, int], None] = {}
     for name in names:
         if name == "all":
