@@ -181,6 +181,14 @@ def test_multigrid_on_bricks_reports_as_the_paper_does():
     assert "4 smooths, some at once" in said("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2, "-brick", "4")
 
 
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [(("-bottom", "1000000000"), 100_000), (("-n", "1000000000"), 10_000), (("-smooth", "1,1000000"), 1000)],
+)
+def test_work_that_would_not_end_is_refused(words, most):
+    assert f"{words[1].split(',')[-1]} is too many; at most {most}" in said("bench", "gmg", *words, expect=2)
+
+
 def test_tables_are_aligned(capsys):
     from asterism.cli.table import in_bytes, print_table
 

@@ -55,11 +55,15 @@ def _three(text: str) -> tuple[int, ...]:
 
 
 def _pair(text: str) -> tuple[int, ...]:
-    return _numbers(text, 2, "two numbers of steps, as 6,6", 0)
+    return _numbers(text, 2, "two numbers of steps, as 6,6", 0, most=1000)
 
 
 def _positive(text: str) -> int:
     return _numbers(text, 1, "a whole number above 0")[0]
+
+
+def _cycles(text: str) -> int:
+    return _numbers(text, 1, "a whole number above 0", most=10_000)[0]
 
 
 def _halvings(text: str) -> int:
@@ -77,7 +81,7 @@ def _omega(text: str) -> float:
 
 
 def _bottom(text: str) -> str:
-    return text if text == "direct" else str(_numbers(text, 1, "a number of steps, or 'direct'")[0])
+    return text if text == "direct" else str(_numbers(text, 1, "a number of steps, or 'direct'", most=100_000)[0])
 
 
 def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +93,7 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-l", dest="levels", type=_halvings, default=6, help="how often the grid is halved, if it can be (6)"
     )
-    parser.add_argument("-n", dest="cycles", type=_positive, default=20, help="most V cycles (20)")
+    parser.add_argument("-n", dest="cycles", type=_cycles, default=20, help="most V cycles (20)")
     parser.add_argument("-smooth", type=_pair, default=(6, 6), metavar="PRE,POST", help="smoothing steps (6,6)")
     parser.add_argument("-omega", type=_omega, default=2 / 3, help="relaxation factor of Jacobi (2/3: gamma = h^2 / 9)")
     parser.add_argument(
