@@ -133,6 +133,41 @@ def test_refused_before_the_work(tmp_path, data):
     assert not [f for f in tmp_path.iterdir() if f.is_file()]
 
 
+def test_words_that_are_no_numbers():
+    for words, text in (
+        (("inspect", "poisson2d", "--n", "x"), "--n: 'x' is not a whole number"),
+        (("solve", "poisson2d", "--max-it", "1.5"), "--max-it: '1.5' is not a whole number"),
+        (("solve", "poisson2d", "--rtol", "small"), "--rtol: 'small' is not a number"),
+        (("solve", "poisson2d", "--ranks", "two"), "--ranks: 'two' is not a whole number"),
+    ):
+        assert text in said(*words, expect=2)
+
+
+def test_ctrl_c_while_modules_are_loaded(tmp_path):
+    (tmp_path / "numpy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    script = "import signal, sys, runpy\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for start in ("runpy.run_module('asterism', run_name='__main__')", "from asterism.__main__ import main; sys.exit(main())"):
+        done = subprocess.run([sys.executable, "-c", script + start], env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "asterism: interrupted.\n")
+
+
+def test_a_python_program_has_its_streams_and_log_again(tmp_path):
+    script = f"""
+import logging, sys
+from asterism.cli import main
+handler = logging.FileHandler({str(tmp_path / "log")!r}, "w")
+logging.getLogger("mine").addHandler(handler)
+before = sys.stdout, sys.stderr, sys.stdout.errors, logging.getLogger().handlers[:], logging.getLogger().level
+assert main(["solve", "poisson2d", "--n", "10", "--quiet", "--save", {str(tmp_path / "x.npy")!r}]) == 0
+assert (sys.stdout, sys.stderr, sys.stdout.errors, logging.getLogger().handlers, logging.getLogger().level) == before
+logging.getLogger("mine").warning("still here")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+    assert (tmp_path / "log").read_text() == "still here\n"
+
+
 def test_a_terminal_without_greek_letters(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{"case": "a", "bytes": b, "seconds": [1e-6 + b / 1e9]} for b in (8, 64, 512)]))

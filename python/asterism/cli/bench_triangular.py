@@ -99,7 +99,7 @@ def print_channels(r: dict[str, Any]) -> None:
 def add_problem(q: Any) -> None:
     """Declare the matrix and what is made of it."""
     q.add_argument("problem", nargs="?", help="a file, or a built-in problem as those of asterism solve")
-    q.add_argument("--n", type=int, help="size of a built-in problem")
+    q.add_argument("--n", type=problems.whole, help="size of a built-in problem")
     q.add_argument("--name", dest="which", help="which matrix, in a file that holds several")
     q.add_argument(
         "--ordering",

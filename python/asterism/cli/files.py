@@ -40,7 +40,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--vector", action="store_true", help="it is a vector, (n) or (n, k)")
     p.add_argument("--name", help="which one, in files that hold several")
     p.add_argument("--block-size", type=problems.count, default=1, help="unknowns per node, kept where the format can")
-    p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--n", type=problems.whole, help="size of a built-in problem")
     launch.add_ranks(p)
 
     p = sub.add_parser(
@@ -52,7 +52,7 @@ def add_arguments(sub: Any) -> None:
     )
     p.add_argument("source", help="a file, or a built-in problem")
     p.add_argument("--name", help="which one, in files that hold several")
-    p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--n", type=problems.whole, help="size of a built-in problem")
     p.add_argument("--spy", metavar="FILE", help="write the picture as .png, .svg or .pdf (needs matplotlib)")
     p.add_argument("--json", action="store_true", help="as JSON, without the picture")
 

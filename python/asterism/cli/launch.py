@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommError, InputError, UnsupportedError
+from .problems import whole
 
 __all__ = ["add_ranks", "check_ranks", "communicator", "end_together", "output_of", "run", "under_mpi", "world_rank"]
 
@@ -25,7 +26,7 @@ _RANKS_PER_CORE = 8  # more take turns for so long that it is rather a slip
 
 def add_ranks(p: Any, default: int | None = 1, text: str = "run on N processes (needs mpi4py)") -> None:
     """Declare --ranks and --oversubscribe."""
-    p.add_argument("--ranks", type=int, default=default, metavar="N", help=text)
+    p.add_argument("--ranks", type=whole, default=default, metavar="N", help=text)
     p.add_argument("--oversubscribe", action="store_true", help=f"also more than {_RANKS_PER_CORE} processes a core")
 
 

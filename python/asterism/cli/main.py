@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import logging
 import sys
 
 from .. import _core
@@ -70,17 +68,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 an error, 2 wrong usage, 3 not converged."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that has no Greek letters
-    try:
+    with output.streams_of_a_program():
         try:
-            return _run(sys.argv[1:] if argv is None else argv)
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads any more
-        output.drop(sys.stdout)
-        output.drop(sys.stderr)
-        return output.BROKEN_PIPE
+            try:
+                return _run(sys.argv[1:] if argv is None else argv)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:  # nobody reads any more
+            output.drop(sys.stdout)
+            output.drop(sys.stderr)
+            return output.BROKEN_PIPE
 
 
 def _run(given: list[str]) -> int:
@@ -136,8 +133,6 @@ def _run(given: list[str]) -> int:
     except KeyboardInterrupt as error:
         _say(f"interrupted. {error}")
         return 130
-    finally:
-        logging.shutdown()
 
 
 def _say(text: str) -> None:

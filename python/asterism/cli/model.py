@@ -17,7 +17,7 @@ from ..models.operations import costs
 from ..models.roofline import Roofline
 from . import model_triangular
 from .output import print_json
-from .problems import count
+from .problems import count, number
 from .table import print_table
 
 __all__ = ["add_arguments", "run"]
@@ -63,7 +63,7 @@ def add_arguments(sub: Any) -> None:
     q = _add(each, "fit", "latency and throughput of every series of a benchmark's JSON")
     q.add_argument("file", nargs="+", help="what asterism bench NAME --json has written")
     q.add_argument("--series", metavar="TEXT", help="only series with this text in their names")
-    q.add_argument("--ceiling", type=float, metavar="G/S", help="a limit to draw, in 10^9 bytes or points per second")
+    q.add_argument("--ceiling", type=number, metavar="G/S", help="a limit to draw, in 10^9 bytes or points per second")
     _common(q)
     q = _add(each, "levels", "seconds of each level of multigrid, from asterism bench gmg --json")
     q.add_argument("file", nargs="+", help="what asterism bench gmg --json has written, for each machine")
@@ -123,14 +123,14 @@ def _common(q: argparse.ArgumentParser) -> None:
 
 def _bandwidth(q: argparse.ArgumentParser) -> None:
     q.add_argument(
-        "--bandwidth", type=float, metavar="GB/S", help="of the memory; this machine's triad if nothing is said"
+        "--bandwidth", type=number, metavar="GB/S", help="of the memory; this machine's triad if nothing is said"
     )
     _peak(q)
 
 
 def _peak(q: argparse.ArgumentParser) -> None:
     q.add_argument(
-        "--peak", type=float, default=math.inf, metavar="GFLOP/S", help="flops per second; no limit if nothing is said"
+        "--peak", type=number, default=math.inf, metavar="GFLOP/S", help="flops per second; no limit if nothing is said"
     )
 
 

@@ -66,12 +66,12 @@ def add_arguments(q: Any) -> None:
     )
     q.add_argument("--network", metavar="FILE", help="JSON of asterism bench channels between ranks of two nodes")
     q.add_argument("--ranks-per-node", type=problems.count, metavar="N", help="all on one node if nothing is said")
-    q.add_argument("--bandwidth", type=float, metavar="GB/S", help="of a rank's memory")
-    q.add_argument("--task", type=float, metavar="NS", help="what a run of blocks without numbers takes")
+    q.add_argument("--bandwidth", type=problems.number, metavar="GB/S", help="of a rank's memory")
+    q.add_argument("--task", type=problems.number, metavar="NS", help="what a run of blocks without numbers takes")
     q.add_argument(
-        "--latency", type=float, metavar="US", help="of a message; within nodes alone where --network is given"
+        "--latency", type=problems.number, metavar="US", help="of a message; within nodes alone where --network is given"
     )
-    q.add_argument("--message-bandwidth", type=float, metavar="MB/S", help="of messages of every size")
+    q.add_argument("--message-bandwidth", type=problems.number, metavar="MB/S", help="of messages of every size")
     q.add_argument("--table", action="store_true", help="the columns of the paper's Table 2")
     q.add_argument(
         "--measured", action="append", default=[], metavar="FILE", help="JSON of asterism bench sptrsv, to draw beside"

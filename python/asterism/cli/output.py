@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import logging
 import math
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["BROKEN_PIPE", "drop", "go_on_without_readers", "print_json"]
+__all__ = ["BROKEN_PIPE", "drop", "go_on_without_readers", "print_json", "streams_of_a_program"]
 
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 
@@ -35,6 +38,25 @@ def drop(stream: Any) -> None:
         os.close(nowhere)
     except (OSError, io.UnsupportedOperation):
         pass
+
+
+@contextlib.contextmanager
+def streams_of_a_program() -> Iterator[None]:
+    """Change standard output, error and the log for the time of a command. A Python program that runs one has its own again after it."""
+    out, error = sys.stdout, sys.stderr
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    strict = out.errors if isinstance(out, io.TextIOWrapper) else None
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # of a terminal that has no Greek letters
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, error
+        if isinstance(out, io.TextIOWrapper):
+            out.reconfigure(errors=strict)
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 class _Unread:

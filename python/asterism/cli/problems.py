@@ -25,9 +25,11 @@ __all__ = [
     "described",
     "list_built_in",
     "load",
+    "number",
     "print_options",
     "rhs",
     "vector",
+    "whole",
 ]
 
 BUILT_IN = {
@@ -55,7 +57,7 @@ def add_description(p: Any) -> None:
         nargs="?",
         help="a file (.mtx, .mtx.gz, PETSc, .npz, .mat, .rb, .tar.gz, .ast, ...) or a built-in problem",
     )
-    p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--n", type=whole, help="size of a built-in problem")
     p.add_argument("--name", help="which matrix, in a file that holds several")
     p.add_argument(
         "--rhs",
@@ -72,12 +74,25 @@ def add_description(p: Any) -> None:
     )
 
 
-def count(text: str) -> int:
-    """Return a number that is at least 1."""
+def whole(text: str) -> int:
+    """Return a whole number."""
     try:
-        value = int(text)
+        return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def count(text: str) -> int:
+    """Return a number that is at least 1."""
+    value = whole(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not at least 1")
     return value

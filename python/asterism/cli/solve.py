@@ -57,9 +57,9 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--checkpoint-every", type=problems.count, metavar="K", help="iterations from one to the next (200)")
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
-    p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
-    p.add_argument("--atol", type=float, help="or when ||b - A x|| <= atol")
-    p.add_argument("--max-it", type=int, help="most iterations")
+    p.add_argument("--rtol", type=problems.number, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
+    p.add_argument("--atol", type=problems.number, help="or when ||b - A x|| <= atol")
+    p.add_argument("--max-it", type=problems.whole, help="most iterations")
     p.add_argument("--fallback", action="store_true", help="if the iteration fails, solve directly, by lu")
     p.add_argument(
         "--storage",
