@@ -27,7 +27,7 @@ void bind_assembly(nb::module_& m) {
   nb::class_<Assembly>(m, "Assembly")
       .def("__init__",
            [](Assembly* self, comm::Layout const& rows, comm::Layout const& columns, Indices const& i, Indices const& j) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              new (self) Assembly(rows, columns, {i.data(), i.size()}, {j.data(), j.size()});
            })
       .def_prop_ro("entries", &Assembly::entries)
@@ -35,7 +35,7 @@ void bind_assembly(nb::module_& m) {
       .def(
           "matrix",
           [](Assembly const& a, QueueVector const& values, std::optional<Matrix> const& base) {
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             return a.matrix(values.value, base ? &*base : nullptr);
           },
           nb::arg("values"), nb::arg("base").none())
@@ -43,7 +43,7 @@ void bind_assembly(nb::module_& m) {
           "matrix_of_array",
           [](Assembly const& a, ReadArray const& values, std::optional<Matrix> const& base) {
             auto const given = given_values(values);
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             return a.matrix(given, base ? &*base : nullptr);
           },
           nb::arg("values"), nb::arg("base").none());
@@ -51,20 +51,20 @@ void bind_assembly(nb::module_& m) {
   nb::class_<VectorAssembly>(m, "VectorAssembly")
       .def("__init__",
            [](VectorAssembly* self, comm::Layout const& rows, Indices const& i, bool replace, std::string const& remote) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              new (self) VectorAssembly(rows, {i.data(), i.size()}, replace, la::remote_from_name(remote));
            })
       .def_prop_ro("entries", &VectorAssembly::entries)
       .def_prop_ro("rows", &VectorAssembly::rows)
       .def("vector",
            [](VectorAssembly const& a, QueueVector const& values) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              return QueueVector(a.vector(values.value));
            })
       .def("vector_of_array", [](VectorAssembly const& a, ReadArray const& values) {
         auto const given = given_values(values);
         auto const out = [&] {
-          nb::gil_scoped_release const gil;
+          GilRelease const gil;
           return a.vector(given);
         }();
         auto array = new_array(out.dtype(), {std::size_t(out.local_size())});
@@ -77,7 +77,7 @@ void bind_assembly(nb::module_& m) {
   auto const give = [](Give how) {
     return [how](Builder& b, std::int64_t count, Indices const& i, Indices const& j, ReadArray const& v) {
       ASTERISM_ASSERT(dtype_of_array(v) == b.dtype());
-      nb::gil_scoped_release const gil;
+      GilRelease const gil;
       (b.*how)(count, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
     };
   };
@@ -89,7 +89,7 @@ void bind_assembly(nb::module_& m) {
       .def("add", give(&Builder::add))
       .def("insert", give(&Builder::insert))
       .def("flush", &Builder::flush)
-      .def("matrix", &Builder::matrix, nb::call_guard<nb::gil_scoped_release>())
+      .def("matrix", &Builder::matrix, nb::call_guard<GilRelease>())
       .def_prop_ro("rows", &Builder::rows)
       .def_prop_ro("entries", &Builder::entries);
 }

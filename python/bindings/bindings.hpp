@@ -13,6 +13,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "asterism/comm/transport/choice.hpp"
@@ -23,11 +25,52 @@ namespace asterism::python {
 
 namespace nb = nanobind;
 
+/// Python before 3.14 ends a daemon thread that wants the lock while the program ends, by an exception that C++ must not stop, and has no lock
+/// after that. Such a thread waits here for ever instead, as in later Pythons.
+template <class F>
+auto to_the_end_of_the_program(F const& take) noexcept {
+  while (!Py_IsInitialized() && gettid() != getpid()) pause();
+  try {
+    return take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
+/// Work without Python's lock.
+class GilRelease {
+ public:
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease() {
+    to_the_end_of_the_program([&] { PyEval_RestoreThread(state_); });
+  }
+  GilRelease(GilRelease const&) = delete;
+  GilRelease& operator=(GilRelease const&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Work with it, of any thread.
+class GilAcquire {
+ public:
+  GilAcquire() : state_(to_the_end_of_the_program([] { return PyGILState_Ensure(); })) {}
+  ~GilAcquire() {
+    while (!PyGILState_Check()) pause();  // a function of Python's was ended here
+    PyGILState_Release(state_);
+  }
+  GilAcquire(GilAcquire const&) = delete;
+  GilAcquire& operator=(GilAcquire const&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 /// Calls Python within work of the core. Ctrl-C that Python sees there is raised again, for the next question of that work; where SIGINT
 /// is ignored nothing would come of that, and the exception goes on.
 template <class F>
 void call_within(F const& f) {
-  nb::gil_scoped_acquire const gil;
+  GilAcquire const gil;
   try {
     f();
   } catch (nb::python_error const& e) {

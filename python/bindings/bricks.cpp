@@ -24,7 +24,7 @@ using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::ve
 
 std::shared_ptr<grid::GpuStencil> gpu_stencil_of(nb::object const& compile) {
   return std::make_shared<grid::GpuStencil>([held = keep(compile)](std::string const& runtime, std::string const& architecture) {
-    nb::gil_scoped_acquire const gil;
+    GilAcquire const gil;
     nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(runtime, architecture);
     auto const [path, name, threads, planes] = nb::cast<std::tuple<std::string, std::string, int, std::int64_t>>(made);
     return grid::CompiledStencil{path, name, threads, planes};
@@ -69,7 +69,7 @@ void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bo
   ASTERISM_REQUIRE(from.size() == n * k && to.size() == m * k && to.itemsize() == bytes, shape,
                    "{} values of {} bytes into {} of {} where a rank has {} points and {} in bricks.", from.size(), bytes, to.size(),
                    to.itemsize(), points, padded);
-  nb::gil_scoped_release const gil;
+  GilRelease const gil;
   into_bricks ? d.to_bricks(from.data(), to.data(), bytes * k) : d.from_bricks(from.data(), to.data(), bytes * k);
 }
 
@@ -91,7 +91,7 @@ void set_diagonal_by_places(StencilOperator& A, ReadArray const& values, std::ve
       sizes[a] = std::int64_t(values.shape(a - missing));
     }
   }
-  nb::gil_scoped_release const gil;
+  GilRelease const gil;
   la::Vector d(A.range(), A.dtype());
   domain.spread(values.data(), sizes, all, d.data().raw(), values.itemsize());
   A.set_diagonal(std::move(d), bound);
@@ -106,7 +106,7 @@ void bind_bricks(nb::module_& m) {
           [](BrickDomain* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::vector<std::int64_t> const& brick,
              std::vector<bool> const& periodic, std::vector<std::int64_t> const& ranks, std::optional<std::string> const& transport) {
             auto const t = transport_of(transport);
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             new (self) BrickDomain(c, shape, brick, periodic, ranks, t);
           },
           nb::arg("comm"), nb::arg("shape"), nb::arg("brick"), nb::arg("periodic"), nb::arg("ranks"), nb::arg("transport").none())
@@ -126,13 +126,13 @@ void bind_bricks(nb::module_& m) {
       .def("__init__",
            [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, std::string const& centring,
               std::string const& dtype, grid::Ends const& ends) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              new (self) grid::BrickTransfer(fine, coarse, centring_of(centring), dtype_from_name(dtype), ends);
            })
       .def_static("coarsened",
                   [](BrickDomain const& fine, std::string const& centring, bool any_size, std::vector<int> const& least,
                      std::int64_t points_per_rank) {
-                    nb::gil_scoped_release const gil;
+                    GilRelease const gil;
                     return grid::BrickTransfer::coarsened(fine, centring_of(centring), {any_size, least, points_per_rank});
                   })
       .def_static("coarse_ends", [](BrickDomain const& fine, std::string const& centring,
@@ -158,7 +158,7 @@ void bind_bricks(nb::module_& m) {
             auto const bv = as_vector(A.range(), b, "b");
             auto xv = as_vector(A.range(), x, "x"), ov = as_vector(A.range(), other, "other");
             auto rv = r ? as_vector(A.range(), *r, "r") : la::Vector();
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             la::Vector *now = &xv, *next = &ov;
             la::Array of_b;
             steps.run(bv, now, next, fresh, r ? &rv : nullptr, of_b);
@@ -173,7 +173,7 @@ void bind_bricks(nb::module_& m) {
             std::vector<la::Vector> c;
             for (auto const& a : coefficients) c.push_back(as_vector(d.space(), a, "coefficients of a stencil"));
             auto kernel = kernel_of(product);
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             new (self) StencilOperator(d, dtype_from_name(dtype), std::move(kernel), c, name);
           },
           nb::arg("domain"), nb::arg("dtype"), nb::arg("product"), nb::arg("coefficients"), nb::arg("name"))
@@ -185,19 +185,19 @@ void bind_bricks(nb::module_& m) {
             la::Vector own(A.range(), A.dtype());
             auto const given = as_vector(A.range(), d, "diagonal of a stencil");
             auto const sums = as_vector(A.range(), row_sums, "sums of a stencil's rows");
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             copy(given, own);
             A.set_diagonal(std::move(own), sums);
           },
           nb::arg("diagonal"), nb::arg("row_sums"))
       .def("set_diagonal_by_places", &set_diagonal_by_places, nb::arg("values"), nb::arg("places"), nb::arg("bound").none())
-      .def("zero_beyond", &StencilOperator::zero_beyond, nb::call_guard<nb::gil_scoped_release>())
+      .def("zero_beyond", &StencilOperator::zero_beyond, nb::call_guard<GilRelease>())
       .def("set_colouring",
            [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
       .def("set_converted",
            [](StencilOperator& A, nb::object const& make) {
              A.set_converted([held = keep(make)](Dtype dtype) {
-               nb::gil_scoped_acquire const gil;
+               GilAcquire const gil;
                nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(std::string(name_of(dtype)));
                return std::shared_ptr<la::Operator const>(nb::cast<std::shared_ptr<la::Operator>>(made));
              });
@@ -205,7 +205,7 @@ void bind_bricks(nb::module_& m) {
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
              A.set_coarse([held = keep(make), of = &A](la::CoarseRule const& rule) -> std::optional<la::Operator::Coarse> {
-               nb::gil_scoped_acquire const gil;
+               GilAcquire const gil;
                nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(
                    nb::cast(of, nb::rv_policy::reference), name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
                if (made.is_none()) return std::nullopt;
@@ -218,7 +218,7 @@ void bind_bricks(nb::module_& m) {
            [](StencilOperator& A, nb::object const& make, std::vector<int> const& reach, bool transposes) {
              A.set_maker(
                  [held = keep(make)](std::vector<StencilForm> const& forms) {
-                   nb::gil_scoped_acquire const gil;
+                   GilAcquire const gil;
                    nb::list names;
                    for (auto const form : forms) names.append(name_of_form(form));
                    auto const rows = nb::cast<std::vector<KernelRow>>(nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(names));
@@ -230,7 +230,7 @@ void bind_bricks(nb::module_& m) {
            })
       .def(
           "to_matrix", [](StencilOperator const& A) { return A.matrix_in(grid::EntryOrder::lexicographic); },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",
            [](StencilOperator const& A, AnyArray const& d) {
@@ -242,14 +242,14 @@ void bind_bricks(nb::module_& m) {
           [](StencilOperator const& A, ReadArray const& x, AnyArray const& y, bool conjugate) {
             auto const xv = as_vector(A.range(), x, "A.T @ x");
             auto yv = as_vector(A.range(), y, "A.T @ x");
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             A.apply_transpose(xv, yv, conjugate);
           },
           nb::arg("x"), nb::arg("y"), nb::arg("conjugate") = false)
       .def("steps", [](StencilOperator const& A, std::vector<std::pair<ReadArray, double>> const& weights, std::int64_t at_once) {
         std::vector<la::Step> steps;
         for (auto const& [w, scale] : weights) steps.push_back({as_vector(A.range(), w, "weights"), scale});
-        nb::gil_scoped_release const gil;
+        GilRelease const gil;
         return A.steps(steps, at_once);
       });
 }

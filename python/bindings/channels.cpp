@@ -36,7 +36,7 @@ void bind_channels(nb::module_& m) {
                              *transport);
             std::vector<Channel> channels;
             for (auto const& [rank, max_bytes, label] : out) channels.push_back({rank, max_bytes, label});
-            nb::gil_scoped_release gil;
+            GilRelease gil;
             new (self) Channels(c, channels, t);
           },
           nb::arg("comm"), nb::arg("out"), nb::arg("transport").none())
@@ -54,7 +54,7 @@ void bind_channels(nb::module_& m) {
           [](Channels& c, int rank, std::optional<AnyArray> const& array, int label) {
             std::span<std::byte> to;
             if (array) to = {static_cast<std::byte*>(array->data()), array->nbytes()};
-            nb::gil_scoped_release gil;
+            GilRelease gil;
             c.land_in(rank, to, label);
           },
           nb::arg("rank"), nb::arg("array").none(), nb::arg("label"))
@@ -67,7 +67,7 @@ void bind_channels(nb::module_& m) {
            [](Channels& c) {
              Channels::Arrival a;
              {
-               nb::gil_scoped_release gil;
+               GilRelease gil;
                a = c.wait();
              }
              return message(c, a);

@@ -32,14 +32,14 @@ void bind_comm(nb::module_& m) {
   nb::class_<PythonCall>(m, "CollectiveCall")
       .def("failed",
            [](PythonCall const& c, std::string const& text, std::string const& kind) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              c.call->failed(kind_named(kind), text);
            })
-      .def("end", [](PythonCall& c) { c.call.reset(); }, nb::call_guard<nb::gil_scoped_release>());
+      .def("end", [](PythonCall& c) { c.call.reset(); }, nb::call_guard<GilRelease>());
   m.def("load_mpi", &comm::load_mpi_plugin);
   m.def("set_stack", [](nb::object const& f) {
     comm::roll_call::set_stack([held = keep(f)] {
-      nb::gil_scoped_acquire const gil;
+      GilAcquire const gil;
       return nb::cast<std::string>(nb::handle(static_cast<PyObject*>(held.get()))());
     });
   });
@@ -50,7 +50,7 @@ void bind_comm(nb::module_& m) {
   m.def("collective_calls_begun", &comm::CollectiveCall::begun);
   nb::class_<Communicator>(m, "Communicator")
       .def(nb::init<>())
-      .def_static("from_handle", &Communicator::from_handle, nb::call_guard<nb::gil_scoped_release>())
+      .def_static("from_handle", &Communicator::from_handle, nb::call_guard<GilRelease>())
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("is_broken", [](Communicator const& c) { return c.size() > 1 && c.failures().broken; })
@@ -61,17 +61,17 @@ void bind_comm(nb::module_& m) {
             call->call = std::make_unique<comm::CollectiveCall>(call->comm, name.c_str());
             return call;
           },
-          nb::call_guard<nb::gil_scoped_release>())
-      .def("barrier", &Communicator::barrier, nb::call_guard<nb::gil_scoped_release>())
-      .def("sum", nb::overload_cast<std::int64_t>(&Communicator::sum, nb::const_), nb::call_guard<nb::gil_scoped_release>())
-      .def("max", nb::overload_cast<double>(&Communicator::max, nb::const_), nb::call_guard<nb::gil_scoped_release>())
-      .def("bcast", nb::overload_cast<std::string, int>(&Communicator::bcast, nb::const_), nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
+      .def("barrier", &Communicator::barrier, nb::call_guard<GilRelease>())
+      .def("sum", nb::overload_cast<std::int64_t>(&Communicator::sum, nb::const_), nb::call_guard<GilRelease>())
+      .def("max", nb::overload_cast<double>(&Communicator::max, nb::const_), nb::call_guard<GilRelease>())
+      .def("bcast", nb::overload_cast<std::string, int>(&Communicator::bcast, nb::const_), nb::call_guard<GilRelease>())
       .def("all_gather_text",
            [](Communicator const& c, std::string const& mine) {
              std::vector<std::int64_t> lengths;
              std::vector<std::byte> all;
              {
-               nb::gil_scoped_release gil;
+               GilRelease gil;
                all = c.all_gather_bytes(std::as_bytes(std::span(mine)), &lengths);
              }
              std::vector<std::string> out;
@@ -83,14 +83,14 @@ void bind_comm(nb::module_& m) {
            [](Communicator const& c, std::string const& call, std::vector<std::pair<std::string, std::string>> const& given) {
              std::vector<comm::Fact> facts;
              for (auto const& [name, value] : given) facts.push_back({name, value});
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              comm::collective(c, call.c_str(), [&] { comm::require_same(c, call.c_str(), facts); });
            })
       .def(
           "agree",
           [](Communicator const& c, std::optional<std::string> const& text, std::string const& kind) {
             auto const number = kind_named(kind);
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             comm::agree_on(c, text ? std::optional<Error>(Error(number, *text)) : std::nullopt);
           },
           nb::arg("error").none(), nb::arg("kind") = "InputError");
@@ -114,7 +114,7 @@ void bind_comm(nb::module_& m) {
   m.def("set_shared_vectors", [](std::string const& name) { comm::set_shared_vectors(comm::shared_vectors_from_name(name)); });
   m.def("node_shares_memory", [](Communicator const& c) { return c.node() && c.node()->shares_memory(); });
   nb::class_<comm::Layout>(m, "Layout")
-      .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<GilRelease>())
       .def_static("even", &comm::Layout::even, nb::arg("comm"), nb::arg("global_size"), nb::arg("block") = 1)
       .def_prop_ro("comm", [](comm::Layout const& l) { return l.comm(); })
       .def_prop_ro("local_size", &comm::Layout::local_size)

@@ -69,7 +69,7 @@ NB_MODULE(_core, m) {
   m.def("set_progress_sink", [](nb::object sink) {
     auto* held = new nb::object(std::move(sink));
     set_progress_sink([held](ProgressReport const& r) {
-      nb::gil_scoped_acquire gil;
+      GilAcquire gil;
       try {
         (*held)(r.what, r.fraction, r.seconds, r.ended);
       } catch (nb::python_error& e) {
@@ -82,7 +82,7 @@ NB_MODULE(_core, m) {
   m.def("set_log_sink", [](nb::object sink) {
     auto* held = new nb::object(std::move(sink));
     log::set_sink([held](log::Level level, std::string const& text) {
-      nb::gil_scoped_acquire gil;
+      GilAcquire gil;
       try {
         (*held)(int(level), as_text(text.c_str()));
       } catch (nb::python_error& e) {
@@ -93,7 +93,7 @@ NB_MODULE(_core, m) {
     });
   });
   set_interrupt_poll([] {
-    nb::gil_scoped_acquire gil;
+    GilAcquire gil;
     if (PyErr_CheckSignals() == 0) return false;
     PyErr_Clear();  // the solve ends with DIVERGED_INTERRUPTED, which Python turns into KeyboardInterrupt
     return true;
@@ -103,7 +103,7 @@ NB_MODULE(_core, m) {
   m.def("build_info", [] { return build_info(); });
   m.def("check_cpu", &check_cpu);
   m.def("stream_triad", &device::stream_triad, nb::arg("n"), nb::arg("repeats"), nb::arg("past_caches") = false,
-        nb::call_guard<nb::gil_scoped_release>());
+        nb::call_guard<GilRelease>());
   m.def("team_size", &device::host::team_size);
   m.def("set_team_size", &device::host::set_team_size);
   m.def("allowed_cores", &device::host::allowed_cores);

@@ -25,7 +25,7 @@ template <auto Read>
 nb::object read_vector(std::string const& path, Layout const& layout) {
   Vector v;
   {
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     v = Read(path, layout);
   }
   return to_numpy(v);
@@ -35,7 +35,7 @@ template <class Write>
 auto vector_writer(Write write) {
   return [write](std::string const& path, Layout const& layout, ReadArray const& x) {
     auto const v = as_vector(layout, x, "write_vector");
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     write(path, v);
   };
 }
@@ -43,7 +43,7 @@ auto vector_writer(Write write) {
 }  // namespace
 
 void bind_files(nb::module_& m) {
-  using Release = nb::call_guard<nb::gil_scoped_release>;
+  using Release = nb::call_guard<GilRelease>;
   m.def("read_matrix_market", &la::io::read_matrix_market, nb::arg("path"), nb::arg("comm"), nb::arg("block_size"), Release());
   m.def("matrix_market_header", [](std::string const& path) {
     auto const h = la::io::read_matrix_market_header(path);
@@ -69,7 +69,7 @@ void bind_files(nb::module_& m) {
                             std::map<std::string, std::pair<Layout, ReadArray>> const& vectors, std::map<std::string, std::string> texts) {
     la::io::Archive things{std::move(matrices), {}, std::move(texts)};
     for (auto const& [name, v] : vectors) things.vectors.emplace(name, as_vector(v.first, v.second, name.c_str()));
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     la::io::write_archive(path, comm, things);
   });
   m.def("archive_names", [](std::string const& path) {
@@ -80,7 +80,7 @@ void bind_files(nb::module_& m) {
   m.def("read_archive_vector", [](std::string const& path, std::string const& name, Layout const& layout) {
     Vector v;
     {
-      nb::gil_scoped_release const gil;
+      GilRelease const gil;
       v = la::io::read_archive_vector(path, name, layout);
     }
     return to_numpy(v);
@@ -88,7 +88,7 @@ void bind_files(nb::module_& m) {
   m.def("read_archive", [](std::string const& path, Communicator const& comm) {
     la::io::Archive things;
     {
-      nb::gil_scoped_release const gil;
+      GilRelease const gil;
       things = la::io::read_archive(path, comm);
     }
     nb::dict matrices, vectors, texts;

@@ -16,7 +16,7 @@ void bind_grid(nb::module_& m) {
              std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport,
              std::vector<double> const& spacing) {
             auto const t = transport_of(transport);
-            nb::gil_scoped_release gil;
+            GilRelease gil;
             new (self) Grid(c, shape, width, whole_box ? grid::Stencil::box : grid::Stencil::star, periodic, ranks, t, {{}, spacing});
           },
           nb::arg("comm"), nb::arg("shape"), nb::arg("width"), nb::arg("whole_box"), nb::arg("periodic"), nb::arg("ranks"),
@@ -37,16 +37,16 @@ void bind_grid(nb::module_& m) {
             new (self) grid::StarOperator(g, centre, sides, dtype_from_name(dtype));
           },
           nb::arg("grid"), nb::arg("centre"), nb::arg("sides"), nb::arg("dtype"));
-  m.def("time_grid_halo", &apps::grid_halo, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_grid_halo", &apps::grid_halo, nb::call_guard<GilRelease>());
   m.def("time_grid_overlap", [](Grid const& g, int repeats) {
     apps::Overlap o;
     {
-      nb::gil_scoped_release gil;
+      GilRelease gil;
       o = apps::grid_overlap(g, repeats);
     }
     return nb::make_tuple(o.exchange, o.work, o.both);
   });
-  m.def("time_raw_halo", &apps::raw_halo, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_raw_halo", &apps::raw_halo, nb::call_guard<GilRelease>());
 }
 
 }  // namespace asterism::python

@@ -57,7 +57,7 @@ template <class I>
 Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& ptr,
                  nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& col, ReadArray const& values) {
   auto const d = dtype_of_array(values);
-  nb::gil_scoped_release gil;
+  GilRelease gil;
   comm::agree(rows.comm(), [&] {
     auto const entries = ptr.size() > 0 ? std::int64_t(ptr.data()[ptr.size() - 1]) : 0;
     ASTERISM_REQUIRE(std::int64_t(values.size()) >= entries, shape,
@@ -76,7 +76,7 @@ void bind_la(nb::module_& m) {
                   [](Layout const& rows, Layout const& cols, nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& i,
                      nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& j, ReadArray const& v) {
                     auto const d = dtype_of_array(v);
-                    nb::gil_scoped_release gil;
+                    GilRelease gil;
                     comm::agree(rows.comm(), [&] {
                       auto const e =
                           std::min(i.size(), j.size()) == v.size() ? la::first_not_finite(d, std::int64_t(v.size()), v.data()) : -1;
@@ -101,11 +101,11 @@ void bind_la(nb::module_& m) {
             if (storage == "auto") return a.general();
             return a.symmetric(storage == "symmetric" ? la::SymmetricHalf::Kind::symmetric : la::SymmetricHalf::Kind::hermitian);
           },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def("with_values",
            [](Matrix const& a, ReadArray const& values) {
              auto const dtype = dtype_of_array(values);
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              comm::agree(a.comm(), [&] {
                auto const e = la::first_not_finite(dtype, std::int64_t(values.size()), values.data());
                if (e < 0 || std::int64_t(values.size()) != a.local_nnz()) return;
@@ -128,27 +128,27 @@ void bind_la(nb::module_& m) {
                      return a.half()->kind() == la::SymmetricHalf::Kind::hermitian ? "hermitian" : "symmetric";
                    })
       .def("shared", &Matrix::shared)
-      .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<nb::gil_scoped_release>())
+      .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<GilRelease>())
       .def_prop_ro("memory_bytes", [](Matrix const& a) { return a.memory_bytes() + a.range().memory_bytes(); })
       .def_prop_rw(
           "block_size", [](Matrix const& a) { return a.range().block_size(); },
           [](Matrix& a, std::int64_t bs) {
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             a.set_space(a.range().with_block_size(bs));
           })
-      .def("detected_block_size", &precond::amg::detected_block_size, nb::call_guard<nb::gil_scoped_release>())
+      .def("detected_block_size", &precond::amg::detected_block_size, nb::call_guard<GilRelease>())
       .def("apply_repeatedly",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {
              auto const xv = as_vector(a.domain(), x, "A @ x");
              auto yv = as_vector(a.range(), y, "A @ x");
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              for (int i = 0; i < times; ++i) a.apply(xv, yv);
            })
       .def("apply_transpose",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, bool conjugate) {
              auto const xv = as_vector(a.range(), x, "A.T @ x");
              auto yv = as_vector(a.domain(), y, "A.T @ x");
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              a.apply_transpose(xv, yv, conjugate);
            })
       .def("diagonal",
@@ -176,12 +176,12 @@ void bind_la(nb::module_& m) {
              auto const view = as_vector(a.range(), b, "near_null_space");
              Vector own(a.range(), a.dtype(), view.columns());
              copy(view, own);
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              la::attach_near_null_space(a, std::move(own));
            })
       .def("set_coordinates",
            [](Matrix& a, nb::ndarray<double const, nb::device::cpu, nb::c_contig, nb::ndim<2>> const& xyz) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              la::attach_coordinates(a, {xyz.data(), xyz.size()}, std::int64_t(xyz.shape(1)));
            })
       .def("coordinates", [](Matrix const& a) { return coordinates_array(a.range()); })
@@ -199,7 +199,7 @@ void bind_la(nb::module_& m) {
           nb::arg("made") = true)
       .def("residual_norms", [](Matrix const& a, ReadArray const& b, ReadArray const& x) {
         auto const bv = as_vector(a.range(), b, "residual"), xv = as_vector(a.domain(), x, "residual");
-        nb::gil_scoped_release gil;
+        GilRelease gil;
         auto r = bv.like();
         a.residual(bv, xv, r);
         std::vector<double> out;
@@ -209,7 +209,7 @@ void bind_la(nb::module_& m) {
 
   m.def("norms", [](Layout const& layout, ReadArray const& x) {
     auto const v = as_vector(layout, x, "norm");
-    nb::gil_scoped_release gil;
+    GilRelease gil;
     std::vector<double> out;
     for (auto const& n : norm(v).values()) out.push_back(n.real());
     return out;
@@ -223,34 +223,34 @@ void bind_la(nb::module_& m) {
       "poisson",
       [](Communicator const& c, std::vector<std::int64_t> const& shape, std::string const& dtype, bool box, bool neumann,
          std::vector<double> const& epsilon) { return apps::poisson(c, shape, dtype_from_name(dtype), {box, neumann, epsilon}); },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "convection_diffusion",
       [](Communicator const& c, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& w,
          std::string const& dtype) { return apps::convection_diffusion(c, shape, epsilon, w, dtype_from_name(dtype)); },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "diffusion",
       [](Communicator const& c, std::vector<std::int64_t> const& shape, double contrast, std::int64_t block, double stretch,
          std::string const& dtype) { return apps::diffusion(c, shape, dtype_from_name(dtype), {contrast, block, stretch}); },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "rotated_anisotropy",
       [](Communicator const& c, std::array<std::int64_t, 2> shape, double epsilon, double theta, std::string const& dtype) {
         return apps::rotated_anisotropy(c, shape, epsilon, theta, dtype_from_name(dtype));
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "elasticity",
       [](Communicator const& c, std::array<std::int64_t, 3> cells, double E, double nu, std::string const& dtype) {
         return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "laplace_q2",
       [](Communicator const& c, std::array<std::int64_t, 3> cells, std::string const& dtype, std::array<std::int64_t, 3> nodes,
          std::array<std::int64_t, 3> processes) { return apps::laplace_q2(c, cells, dtype_from_name(dtype), {nodes, processes}); },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   bind_assembly(m);
   bind_submatrix(m);
   bind_products(m);

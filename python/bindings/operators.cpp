@@ -72,12 +72,12 @@ class FunctionOperator final : public la::Operator {
         }
         throw;
       }
-      nb::gil_scoped_release const gil;
+      GilRelease const gil;
       comm::agree_on(comm, std::nullopt);
     });
   }
   void call(PyObject& f, Vector const& x, Vector& y) const {
-    nb::gil_scoped_acquire const gil;
+    GilAcquire const gil;
     bool const flat = x.columns() == 1;
     submit_function(y.queue(), nb::borrow(nb::handle(&f)), {{x, device::Access::read, flat}, {y, device::Access::write, flat}});
   }
@@ -102,20 +102,20 @@ void bind_operators(nb::module_& m) {
            [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
              auto const xv = as_vector(A.domain(), x, "A @ x");
              auto yv = as_vector(A.range(), y, "A @ x");
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              A.apply(xv, yv);
            })
       .def("apply_add",
            [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
              auto const xv = as_vector(A.domain(), x, "y += A @ x");
              auto yv = as_vector(A.range(), y, "y += A @ x");
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              A.apply_add(xv, yv);
            })
       .def("apply_adjoint", [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
         auto const xv = as_vector(A.range(), x, "A.H @ x");
         auto yv = as_vector(A.domain(), y, "A.H @ x");
-        nb::gil_scoped_release const gil;
+        GilRelease const gil;
         A.apply_transpose(xv, yv, true);
       });
   nb::class_<FunctionOperator, la::Operator>(m, "FunctionOperator")

@@ -19,21 +19,21 @@ std::vector<la::Factor> factors_of(std::vector<GivenFactor> const& given) {
 void bind_products(nb::module_& m) {
   using la::ProductPlan;
   m.def("matrix_product", [](std::vector<GivenFactor> const& given) {
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     return la::product(factors_of(given));
   });
-  m.def("matrix_sum", &la::sum, nb::call_guard<nb::gil_scoped_release>());
-  m.def("matrix_scaled", &la::scaled, nb::call_guard<nb::gil_scoped_release>());
-  m.def("matrix_transposed", &la::transposed, nb::call_guard<nb::gil_scoped_release>());
+  m.def("matrix_sum", &la::sum, nb::call_guard<GilRelease>());
+  m.def("matrix_scaled", &la::scaled, nb::call_guard<GilRelease>());
+  m.def("matrix_transposed", &la::transposed, nb::call_guard<GilRelease>());
   nb::class_<ProductPlan>(m, "ProductPlan")
       .def("__init__",
            [](ProductPlan* self, std::vector<GivenFactor> const& given) {
-             nb::gil_scoped_release const gil;
+             GilRelease const gil;
              new (self) ProductPlan(factors_of(given));
            })
       .def_prop_ro("first", &ProductPlan::first)
       .def("multiply", [](ProductPlan const& plan, std::vector<la::Matrix> const& matrices) {
-        nb::gil_scoped_release const gil;
+        GilRelease const gil;
         return plan.multiply(matrices);
       });
 }

@@ -14,7 +14,7 @@ struct Unlocked {
   Unlocked(Unlocked const&) = default;
   Unlocked& operator=(Unlocked const&) = default;
   ~Unlocked() {
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     T const last = std::move(value);
   }
 };

@@ -39,17 +39,17 @@ Vector const& same_kind(Vector const& v, Vector const& as) {
 }  // namespace
 
 void bind_queued_forest(nb::module_& m) {
-  m.def("ranks_share_a_gpu", &comm::ranks_share_a_gpu, nb::call_guard<nb::gil_scoped_release>());
-  nb::class_<Flight>(m, "QueuedFlight").def("end", [](Flight& f) { f.value->end(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("ranks_share_a_gpu", &comm::ranks_share_a_gpu, nb::call_guard<GilRelease>());
+  nb::class_<Flight>(m, "QueuedFlight").def("end", [](Flight& f) { f.value->end(); }, nb::call_guard<GilRelease>());
   nb::class_<Forest>(m, "QueuedForest")
       .def_static(
           "make", [](comm::StarForest const& forest, Queue const& q) -> Forest { return std::make_shared<OnQueue>(forest, q.value); },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def_prop_ro("roots", [](Forest const& f) { return f.value->roots; })
       .def_prop_ro("leaves", [](Forest const& f) { return f.value->leaves; })
       .def_prop_ro("transport", [](Forest const& f) { return f.value->forest.transport(); })
       .def(
-          "wait", [](Forest const& f) { f.value->forest.wait(f.value->queue); }, nb::call_guard<nb::gil_scoped_release>())
+          "wait", [](Forest const& f) { f.value->forest.wait(f.value->queue); }, nb::call_guard<GilRelease>())
       .def(
           "bcast_begin",
           [](Forest const& f, QueueVector const& root, QueueVector const& leaf, int op) {
@@ -57,7 +57,7 @@ void bind_queued_forest(nb::module_& m) {
             return flight(f.value->forest.bcast_begin(f.value->queue, r.dtype(), r.columns(), r.data(), same_kind(leaf.value, r).data(),
                                                       ReduceOp(op)));
           },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def(
           "reduce_begin",
           [](Forest const& f, QueueVector const& leaf, QueueVector const& root, int op) {
@@ -65,7 +65,7 @@ void bind_queued_forest(nb::module_& m) {
             return flight(f.value->forest.reduce_begin(f.value->queue, l.dtype(), l.columns(), l.data(), same_kind(root.value, l).data(),
                                                        ReduceOp(op)));
           },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def(
           "fetch_and_op_begin",
           [](Forest const& f, QueueVector const& root, QueueVector const& leaf, QueueVector const& update, int op) {
@@ -74,19 +74,19 @@ void bind_queued_forest(nb::module_& m) {
                                                              same_kind(leaf.value, r).data(), same_kind(update.value, r).data(),
                                                              ReduceOp(op)));
           },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def(
           "time_pingpong",
           [](Forest const& f, std::int64_t k, int op, int repeats) {
             return apps::queued_pingpong(f.value->forest, f.value->queue, k, ReduceOp(op), repeats);
           },
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def(
           "time_exchange",
           [](Forest const& f, std::int64_t k, int op, int repeats) {
             return apps::queued_exchange(f.value->forest, f.value->queue, k, ReduceOp(op), repeats);
           },
-          nb::call_guard<nb::gil_scoped_release>());
+          nb::call_guard<GilRelease>());
 }
 
 }  // namespace asterism::python

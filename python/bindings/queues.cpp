@@ -40,7 +40,7 @@ void bind_kernels(nb::module_& m) {
                         std::vector<std::int64_t> const& integers, std::vector<double> const& reals) {
         std::vector<device::Array> arrays;
         for (auto const& v : vectors) arrays.push_back(v.value.data());
-        nb::gil_scoped_release const gil;
+        GilRelease const gil;
         device::submit_kernel(queue.value, kernel.value, n, arrays, integers, reals);
       });
   m.def("register_kernel", &register_kernel);
@@ -58,20 +58,20 @@ void bind_queues(nb::module_& m) {
         auto const t = apps::time_launch(device::Queue::from_name(queue), tasks);
         return std::tuple(t.submit, t.streamed, t.waited);
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "time_pipeline",
       [](std::string const& queue, std::array<double, 3> const& work, double launch, bool waits) {
         return apps::time_pipeline(device::Queue::from_name(queue), work, launch, waits);
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def(
       "time_vector_operations",
       [](std::int64_t n, int repeats) {
         auto const a = apps::time_axpy(n, repeats), d = apps::time_dot(n, repeats);
         return std::tuple(std::pair(a.operation, a.loop), std::pair(d.operation, d.loop));
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
 }
 
 }  // namespace asterism::python

@@ -46,13 +46,13 @@ void bind_solve(nb::module_& m) {
         for (auto const& a : choice.attempts) attempts.push_back(a.text());
         return std::pair(choice.method, attempts);
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilRelease>());
   m.def("look", [](la::Matrix const& A) {
     solve::Inspection found;
     std::size_t null_vectors = 0;
     double largest = 0;
     {
-      nb::gil_scoped_release const gil;
+      GilRelease const gil;
       found = solve::inspect(A);
       if (found.hermitian) null_vectors = solve::detected_null_space(A).dimension();
       largest = A.largest_entry();
@@ -116,7 +116,7 @@ void bind_solve(nb::module_& m) {
         if (!watch.is_none()) f = [&watch](std::int64_t it, double r, double n) { call_within([&] { watch(it, r, n); }); };
         krylov::LeastSquaresInfo i;
         {
-          nb::gil_scoped_release const gil;
+          GilRelease const gil;
           i = solve::least_squares(method == "lsqr", A, bv, xv, {rule[0], rule[1], rule[2], rule[3], max_it}, f);
         }
         return nb::make_tuple(i.stop, i.iterations, i.residual_norm, i.normal_norm, i.norm_A, i.cond_A, i.norm_x);
@@ -142,7 +142,7 @@ void bind_solve(nb::module_& m) {
       .def_ro("notes", &SolveInfo::notes);
 
   nb::class_<Solver>(m, "Solver")
-      .def(nb::init<la::Matrix, Options, std::string>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<la::Matrix, Options, std::string>(), nb::call_guard<GilRelease>())
       .def(
           "__init__",
           [](Solver* self, std::shared_ptr<la::Operator> const& A, std::optional<la::Matrix> const& P,
@@ -154,7 +154,7 @@ void bind_solve(nb::module_& m) {
               projected = la::Vector(A->domain(), A->dtype(), view.columns());
               copy(view, projected);
             }
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix, projected);
           },
           nb::arg("A"), nb::arg("P").none(), nb::arg("M").none(), nb::arg("options"), nb::arg("prefix"),
@@ -168,7 +168,7 @@ void bind_solve(nb::module_& m) {
             krylov::Watcher watch;
             if (!watcher.is_none())
               watch = [&watcher](std::int64_t it, std::vector<double> const& norms) { call_within([&] { watcher(it, norms); }); };
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             solve::OwnRule const own{rtol, atol, max_it};
             if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate, own);
             return s.solve(bv, xv, watch, needs_iterate, zero_guess, own);
@@ -176,7 +176,7 @@ void bind_solve(nb::module_& m) {
           nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false, nb::arg("transpose") = "N",
           nb::arg("zero_guess") = false, nb::arg("rtol").none() = nb::none(), nb::arg("atol").none() = nb::none(),
           nb::arg("max_it").none() = nb::none())
-      .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
+      .def("update", &Solver::update, nb::call_guard<GilRelease>())
       .def_prop_ro("reused", &Solver::reused)
       .def("preconditioner_operator", [](Solver const& s) { return std::const_pointer_cast<la::Operator>(s.approximate_inverse()); })
       .def("levels", [](Solver const& s) { return s.preconditioner()->levels(); })
@@ -191,7 +191,7 @@ void bind_solve(nb::module_& m) {
            [](Solver const& s) -> nb::object {
              std::optional<precond::FactorFacts> f;
              {
-               nb::gil_scoped_release const gil;
+               GilRelease const gil;
                f = s.factor_facts();
              }
              if (!f) return nb::none();
@@ -218,7 +218,7 @@ void bind_solve(nb::module_& m) {
            [](Solver const& s) {
              direct::ExplicitFactors f;
              {
-               nb::gil_scoped_release const gil;
+               GilRelease const gil;
                f = s.explicit_factors();
              }
              return nb::make_tuple(rows_of(f.L), rows_of(f.U), numbers(f.rows, "int32"), numbers(f.columns, "int32"),

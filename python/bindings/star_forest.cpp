@@ -23,11 +23,11 @@ std::span<std::int64_t const> span_of(I64 const& a) { return {a.data(), a.size()
 Operation operation(nb::object const& op) {
   if (nb::isinstance<nb::int_>(op)) return comm::ReduceOp(nb::cast<int>(op));
   std::shared_ptr<nb::object> const held(new nb::object(op), [](nb::object* o) {
-    nb::gil_scoped_acquire gil;
+    GilAcquire gil;
     delete o;
   });
   return Operation(comm::UserOp([held](void const* in, void* inout, std::int64_t n) {
-    nb::gil_scoped_acquire gil;
+    GilAcquire gil;
     (*held)(Address(in), Address(inout), n);
   }));
 }
@@ -109,7 +109,7 @@ nb::object plain_arrays(nb::args const& arrays) {
 }  // namespace
 
 void bind_star_forest(nb::module_& m) {
-  nb::class_<StarForest::Flight>(m, "Flight").def("end", &StarForest::Flight::end, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<StarForest::Flight>(m, "Flight").def("end", &StarForest::Flight::end, nb::call_guard<GilRelease>());
   nb::class_<StarForest>(m, "StarForest")
       .def(
           "__init__",
@@ -118,7 +118,7 @@ void bind_star_forest(nb::module_& m) {
             auto const t = transport_of(transport);
             auto e = edges(local, remote);
             comm::Fact const facts[] = {{"transport", std::string(comm::name_of(t))}};
-            nb::gil_scoped_release gil;
+            GilRelease gil;
             comm::require_same(c, "StarForest", facts);  // of ranks without an edge in between too
             new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space, t);
           },
@@ -156,100 +156,100 @@ void bind_star_forest(nb::module_& m) {
              for (auto const& r : g.remote) remote.push_back(r.rank), remote.push_back(r.offset);
              return std::pair(g.leaves, remote);
            })
-      .def("multi", &StarForest::multi, nb::call_guard<nb::gil_scoped_release>())
+      .def("multi", &StarForest::multi, nb::call_guard<GilRelease>())
       .def("bcast_begin",
            [](StarForest const& sf, Address root, Address leaf, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              return sf.bcast_begin(at<void const>(root), at<void>(leaf), items(type, bytes, k), o);
            })
       .def("reduce_begin",
            [](StarForest const& sf, Address leaf, Address root, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              return sf.reduce_begin(at<void const>(leaf), at<void>(root), items(type, bytes, k), o);
            })
       .def("fetch_and_op_begin",
            [](StarForest const& sf, Address root, Address leaf, Address update, int type, std::int64_t bytes, std::int64_t k,
               nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              return sf.fetch_and_op_begin(at<void>(root), at<void const>(leaf), at<void>(update), items(type, bytes, k), o);
            })
       .def("bcast",
            [](StarForest const& sf, Address root, Address leaf, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              sf.bcast(at<void const>(root), at<void>(leaf), items(type, bytes, k), o);
            })
       .def("reduce",
            [](StarForest const& sf, Address leaf, Address root, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              sf.reduce(at<void const>(leaf), at<void>(root), items(type, bytes, k), o);
            })
       .def("fetch_and_op",
            [](StarForest const& sf, Address root, Address leaf, Address update, int type, std::int64_t bytes, std::int64_t k,
               nb::object const& op) {
              auto const o = operation(op);
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              sf.fetch_and_op(at<void>(root), at<void const>(leaf), at<void>(update), items(type, bytes, k), o);
            })
-      .def("compose", &comm::compose, nb::call_guard<nb::gil_scoped_release>())
-      .def("compose_inverse", &comm::compose_inverse, nb::call_guard<nb::gil_scoped_release>())
-      .def("inverse", &comm::inverse, nb::call_guard<nb::gil_scoped_release>())
-      .def("strided", &comm::strided, nb::call_guard<nb::gil_scoped_release>())
+      .def("compose", &comm::compose, nb::call_guard<GilRelease>())
+      .def("compose_inverse", &comm::compose_inverse, nb::call_guard<GilRelease>())
+      .def("inverse", &comm::inverse, nb::call_guard<GilRelease>())
+      .def("strided", &comm::strided, nb::call_guard<GilRelease>())
       .def("embed_roots",
            [](StarForest const& sf, I64 const& selected) {
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              return comm::embed_roots(sf, span_of(selected));
            })
       .def("embed_leaves",
            [](StarForest const& sf, I64 const& selected) {
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              return comm::embed_leaves(sf, span_of(selected));
            })
       .def("section",
            [](StarForest const& sf, I64 const& dofs) {
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              auto s = comm::section(sf, span_of(dofs));
              return std::pair(std::move(s.forest), std::move(s.leaf_dofs));
            })
       .def_static("concatenate",
                   [](std::vector<StarForest> const& forests, bool roots_shared, bool leaves_shared) {
-                    nb::gil_scoped_release gil;
+                    GilRelease gil;
                     return comm::concatenate(forests, roots_shared ? comm::Spaces::shared : comm::Spaces::stacked,
                                              leaves_shared ? comm::Spaces::shared : comm::Spaces::stacked);
                   })
       .def_static("from_layout",
                   [](comm::Layout const& layout, I64 const& global) {
-                    nb::gil_scoped_release gil;
+                    GilRelease gil;
                     return StarForest::from_layout(layout, span_of(global));
                   })
       .def_static("matching",
                   [](Communicator const& c, I64 const& roots, I64 const& leaves) {
-                    nb::gil_scoped_release gil;
+                    GilRelease gil;
                     return comm::matching(c, span_of(roots), span_of(leaves));
                   })
-      .def_static("all_gather", &comm::all_gather_pattern, nb::call_guard<nb::gil_scoped_release>())
-      .def_static("all_to_all", &comm::all_to_all_pattern, nb::call_guard<nb::gil_scoped_release>());
+      .def_static("all_gather", &comm::all_gather_pattern, nb::call_guard<GilRelease>())
+      .def_static("all_to_all", &comm::all_to_all_pattern, nb::call_guard<GilRelease>());
   m.def("time_forest_pingpong", [](StarForest const& sf, std::int64_t k, int op, bool shared, int repeats) {
-    nb::gil_scoped_release gil;
+    GilRelease gil;
     return apps::forest_pingpong(sf, k, comm::ReduceOp(op), shared, repeats);
   });
   m.def("time_forest_exchange", [](StarForest const& sf, std::int64_t k, int op, bool renew, int repeats) {
-    nb::gil_scoped_release gil;
+    GilRelease gil;
     return apps::forest_exchange(sf, k, comm::ReduceOp(op), renew, repeats);
   });
   m.def("transport_names", &comm::transport_names);
-  m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<GilRelease>());
   m.def("time_forest_setup",
         [](Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote, int repeats) {
           auto const e = edges(local, remote);
-          nb::gil_scoped_release gil;
+          GilRelease gil;
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
-  m.def("set_progress_thread", &comm::set_progress_thread, nb::call_guard<nb::gil_scoped_release>());
+  m.def("set_progress_thread", &comm::set_progress_thread, nb::call_guard<GilRelease>());
   m.def("plain_arrays", &plain_arrays);
   m.def("set_call_checks", &comm::set_call_checks);
   m.def("operations_under_way", &comm::operations_under_way);

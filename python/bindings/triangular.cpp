@@ -22,7 +22,7 @@ nb::dict predicted(FactorPattern const& p, ProcessGrid const& grid, Sweep sweep,
   direct::SweepTraffic traffic;
   std::optional<direct::SimulatedSweep> simulated;
   {
-    nb::gil_scoped_release gil;
+    GilRelease gil;
     path = direct::critical_path(*p.blocks, grid, sweep, number, machine);
     traffic = direct::sweep_traffic(*p.blocks, grid, sweep, number);
     if (machine.workers == 1) simulated = direct::simulate_sweep(*p.blocks, grid, sweep, number, machine);
@@ -52,7 +52,7 @@ void bind_triangular(nb::module_& m) {
   nb::class_<FactorPattern>(m, "FactorPattern")
       .def("__init__",
            [](FactorPattern* self, la::Matrix const& A, std::string const& ordering, std::int32_t widest) {
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              new (self) FactorPattern(direct::factor_pattern(A.diagonal_block(), ordering, widest));
            })
       .def_ro("ordering", &FactorPattern::ordering)
@@ -77,14 +77,14 @@ void bind_triangular(nb::module_& m) {
       .def("__init__",
            [](TimedTriangle* self, comm::Communicator const& c, FactorPattern const& p, int rows, int columns, std::string const& dtype,
               std::string const& gpu) {
-             nb::gil_scoped_release gil;
+             GilRelease gil;
              new (self) TimedTriangle(c, p.blocks, {rows, columns}, dtype_from_name(dtype), gpu);
            })
       .def("time",
            [](TimedTriangle& t, bool backward, std::int64_t columns, int repeats) {
              TimedTriangle::Times times;
              {
-               nb::gil_scoped_release gil;
+               GilRelease gil;
                times = t.time(sweep_of(backward), columns, repeats);
              }
              return nb::make_tuple(times.seconds, times.error, times.sent);
@@ -92,7 +92,7 @@ void bind_triangular(nb::module_& m) {
       .def("time_cusparse", [](TimedTriangle const& t, bool backward, int repeats) {
         TimedTriangle::Times times;
         {
-          nb::gil_scoped_release gil;
+          GilRelease gil;
           times = t.time_cusparse(sweep_of(backward), repeats);
         }
         return nb::make_tuple(times.seconds, times.error);
@@ -100,7 +100,7 @@ void bind_triangular(nb::module_& m) {
   m.def("sweep_rates", [](comm::Communicator const& c) {
     apps::SweepRates rates;
     {
-      nb::gil_scoped_release gil;
+      GilRelease gil;
       rates = apps::sweep_rates(c);
     }
     return std::pair(rates.task_seconds, rates.bandwidth);
@@ -109,7 +109,7 @@ void bind_triangular(nb::module_& m) {
     auto const choice = transport_of(transport);
     apps::ChannelTimes times;
     {
-      nb::gil_scoped_release gil;
+      GilRelease gil;
       times = apps::channel_times(c, bytes, repeats, choice);
     }
     return std::pair(times.one_way, times.each);

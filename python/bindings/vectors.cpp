@@ -57,7 +57,7 @@ QueueVector wrapped(la::Space const& space, nb::object const& array, Queue const
 
 nb::object settled(QueueVector const& v, bool flat) {
   {
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     v.value.data().settle(Access::update, "numpy()");
   }
   return array_of(v.value, flat);
@@ -88,7 +88,7 @@ std::uintptr_t gpu_pointer(QueueVector const& v, bool reads_only) {
 nb::object gpu_capsule(QueueVector const& v, bool flat, std::optional<std::intptr_t> stream) {
   std::uintptr_t at = 0;
   {
-    nb::gil_scoped_release const gil;
+    GilRelease const gil;
     at = gpu_pointer(v, false);
     // DLPack: none and 1 are the legacy default stream, 2 the thread's own, -1 says that no order is wanted
     if (stream.value_or(1) != -1) device::gpu::follow(reinterpret_cast<void*>(stream.value_or(1)), v.value.queue().stream());
@@ -136,7 +136,7 @@ QueueVector wrapped_gpu(Layout const& layout, std::uintptr_t data, std::string c
   auto const d = dtype_from_name(dtype);
   if (rows * k > 0) device::gpu::require_memory(reinterpret_cast<void*>(data), "Vector.wrap");
   auto const held = keep(owner);
-  nb::gil_scoped_release const gil;
+  GilRelease const gil;
   if (stream) device::gpu::follow(q.value.stream(), reinterpret_cast<void*>(*stream));
   return Vector::wrap(layout, d, k, Array::wrap_gpu(reinterpret_cast<void*>(data), std::size_t(rows * k) * size_of(d), held), q.value);
 }
@@ -152,9 +152,9 @@ void submit_on_gpu(Queue const& q, nb::object const& f, std::vector<std::tuple<Q
     arrays.push_back(v.value.data());
   }
   auto const call = keep(f);
-  nb::gil_scoped_release const gil;
+  GilRelease const gil;
   q.value.enqueue(std::move(intents), [call, arrays = std::move(arrays)](device::Executor& executor) {
-    nb::gil_scoped_acquire const lock;
+    GilAcquire const lock;
     nb::list pointers;
     for (auto const& a : arrays) pointers.append(reinterpret_cast<std::uintptr_t>(a.raw(device::Memory::gpu)));
     nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(executor.stream()), pointers);
@@ -237,7 +237,7 @@ nb::object array_of(Vector const& v, bool flat) {
 std::shared_ptr<void> keep(nb::object const& o) {
   return {o.inc_ref().ptr(), [](void* p) {
             if (!Py_IsInitialized()) return;
-            nb::gil_scoped_acquire const gil;
+            GilAcquire const gil;
             nb::handle(static_cast<PyObject*>(p)).dec_ref();
           }};
 }
@@ -252,11 +252,11 @@ void submit_function(device::Queue const& queue, nb::object const& f, std::vecto
     arrays.append(a);
   }
   auto const call = keep(nb::make_tuple(f, nb::tuple(arrays)));
-  nb::gil_scoped_release const gil;
+  GilRelease const gil;
   queue.enqueue(
       std::move(intents),
       [call](device::Executor&) {
-        nb::gil_scoped_acquire const lock;
+        GilAcquire const lock;
         nb::tuple const t = nb::borrow<nb::tuple>(nb::handle(static_cast<PyObject*>(call.get())));
         nb::object const function = t[0];
         function(*nb::borrow<nb::tuple>(t[1]));
@@ -265,7 +265,7 @@ void submit_function(device::Queue const& queue, nb::object const& f, std::vecto
 }
 
 void bind_vectors(nb::module_& m) {
-  using Release = nb::call_guard<nb::gil_scoped_release>;
+  using Release = nb::call_guard<GilRelease>;
   nb::class_<device::Event>(m, "QueueEvent")
       .def_prop_ro("done", &device::Event::done)
       .def("wait", [](device::Event const& e) { e.wait(); }, Release());
@@ -276,7 +276,7 @@ void bind_vectors(nb::module_& m) {
       .def_prop_ro("stream",
                    [](Queue const& q) -> std::optional<std::uintptr_t> {
                      if (q.value.memory() != device::Memory::gpu) return std::nullopt;
-                     nb::gil_scoped_release const gil;
+                     GilRelease const gil;
                      return reinterpret_cast<std::uintptr_t>(q.value.stream());
                    })
       .def("submit_on_gpu", &submit_on_gpu)

@@ -1,10 +1,12 @@
 """Objects used by several threads of a program: right answers, or an error at once."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from conftest import PATIENCE, run_session
 
 import asterism as am
 
@@ -55,6 +57,31 @@ def test_a_solve_within_a_solve_of_the_same_solver_is_refused():
     with pytest.raises(am.UnsupportedError, match="using the same solver already"):
         s.solve(np.ones(144), monitor=again)
     assert np.isfinite(s.solve(np.ones(144))).all()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "s.solve(b)",
+        "s.solve(b, monitor=lambda it, norm: None)",
+        "am.Solver(A, ksp='preonly', pc='lu')",
+        "am.solve(am.Operator(lambda x: 2 * x, 3600), b, ksp='cg', pc='none')",
+    ],
+)
+def test_the_program_ends_while_daemon_threads_work(work):
+    script = f"""
+import threading, time, numpy as np, asterism as am
+A, b = am.gallery.poisson((60, 60)), np.ones(3600)
+s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-10)
+def work():
+    while True: {work}
+{work}
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(3):
+        code, out = run_session([sys.executable, "-c", script], PATIENCE)
+        assert code == 0, out
 
 
 def test_on_ranks_the_second_thread_gets_an_error(on_ranks):
