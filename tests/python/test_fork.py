@@ -90,6 +90,35 @@ def test_a_fork(tmp_path, script, threads):
     assert code == 0, out
 
 
+def test_a_solver_that_another_thread_was_using(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(
+        CHILDREN
+        + """
+import threading
+A = am.gallery.poisson((40, 40))
+s, b, solving, forked = am.Solver(A, ksp="cg", pc="jacobi", rtol=1e-8), np.ones(1600), threading.Event(), threading.Event()
+def monitor(it, norm):
+    solving.set()
+    forked.wait(60)
+thread = threading.Thread(target=lambda: s.solve(b, monitor=monitor))
+thread.start()
+solving.wait(60)
+def child():
+    try: s.solve(b)
+    except am.UnsupportedError as e: assert "was using this solver when this process was forked" in str(e), e
+    else: raise AssertionError("no error")
+    assert np.isfinite(am.Solver(A, ksp="cg", pc="jacobi").solve(b)).all()
+assert in_child(child) == 0
+forked.set()
+thread.join()
+assert in_child(lambda: s.solve(b)) == 0
+"""
+    )
+    code, out = run_session([sys.executable, str(path)], PATIENCE)
+    assert code == 0, out
+
+
 def test_what_a_child_writes_and_frees_of_shared_arrays_is_its_own(on_ranks):
     script = """
 import gc, os
