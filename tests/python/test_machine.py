@@ -9,8 +9,9 @@ from conftest import PATIENCE
 
 import asterism as am
 from asterism import _core
-from asterism.base.machine import WaitsForCores, describe, memory_bandwidth
+from asterism.base.machine import WaitsForCores, describe, memory_bandwidth, remember, remembered
 from asterism.report.collect import Findings, _advice, _looks_wrong
+from asterism.stencil.kernels import cache
 
 
 def test_info_names_what_the_build_can_do():
@@ -35,6 +36,17 @@ def test_bandwidth_is_measured_and_cached(tmp_path, waits):
     assert memory_bandwidth() == first
     (tmp_path / "asterism" / "machine.json").write_text("{ broken")
     assert memory_bandwidth() > 1e8
+
+
+def test_a_user_without_a_home(monkeypatch):
+    """Nothing is kept, and measured again instead; kernels need a place."""
+    for name in ("HOME", "XDG_CACHE_HOME", "ASTERISM_STENCIL_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    remember("machine.json", "a", 1.0)
+    assert remembered("machine.json") == {}
+    with pytest.raises(am.FileError, match="no home folder for caches. Set HOME, or XDG_CACHE_HOME"):
+        cache.folder()
 
 
 def test_what_a_busy_machine_gives_is_not_kept(tmp_path, waits):

@@ -12,7 +12,16 @@ from typing import IO, Any
 
 from ..errors import FileError, InputError
 
-__all__ = ["check_apart", "check_target", "is_text", "replacing", "write_figure"]
+__all__ = ["cache_folder", "check_apart", "check_target", "is_text", "replacing", "write_figure"]
+
+
+def cache_folder() -> Path:
+    """Return where the library keeps what it can make again: in XDG_CACHE_HOME, or the user's home."""
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:  # a user whom the system does not know, as in containers
+        raise FileError("there is no home folder for caches. Set HOME, or XDG_CACHE_HOME.") from error
+    return Path(root) / "asterism"
 
 
 def is_text(name: str) -> bool:
@@ -35,11 +44,12 @@ def check_target(path: str | Path, what: str) -> None:
 
 def _behind_links(path: str | Path) -> Path:
     """Return where a file is to lie; raise for links in a circle, and where what lies there would be lost, such as /dev/null."""
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     try:
+        target = Path(os.path.realpath(path))  # which says nothing of links in a circle
         target.stat()
-    except OSError as error:  # of others the writer tells
-        if error.errno == errno.ELOOP:
+    except OSError as error:
+        if error.errno == errno.ELOOP or not target.is_absolute():  # of others the writer tells
             raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
     if target.exists() and not target.is_file() and not target.is_dir():
         raise FileError(f"'{path}' is a device or a pipe, which no file can replace. Give the name of a file.")
@@ -54,13 +64,20 @@ def check_apart(written: dict[str, str | None], read: dict[str, str | None]) -> 
     written, read : dict
         What the user calls each file, and its path; None: not given.
     """
-    seen = {os.path.realpath(path): name for name, path in read.items() if path}
+    seen = {_place(path): name for name, path in read.items() if path}
     for name, path in written.items():
         if not path:
             continue
-        other = seen.setdefault(os.path.realpath(path), name)
+        other = seen.setdefault(_place(path), name)
         if other is not name:
             raise FileError(f"{name} '{path}' is also {other}: it would be lost. Give another name.")
+
+
+def _place(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:  # the current folder was removed
+        return path
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from .cpu import cpu_name
-from .files import replacing
+from .files import cache_folder, replacing
 
 __all__ = [
     "WaitsForCores",
@@ -26,23 +26,18 @@ __all__ = [
 ]
 
 
-def _cache_file(name: str) -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "asterism" / name
-
-
 def remembered(name: str) -> dict[str, Any]:
     """Return what was measured here before, of the cache's file of that name; empty if there is none."""
     try:
-        return {str(k): v for k, v in json.loads(_cache_file(name).read_text()).items()}
+        return {str(k): v for k, v in json.loads((cache_folder() / name).read_text()).items()}
     except (OSError, ValueError, AttributeError):
         return {}
 
 
 def remember(name: str, key: str, value: Any) -> None:
     """Keep a measurement in the cache, if there is a place for one."""
-    path = _cache_file(name)
     try:
+        path = cache_folder() / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as f:
             json.dump({**remembered(name), key: value}, f, indent=1)

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ...base.files import cache_folder
 from ...errors import FileError
 
 __all__ = ["Identity", "cached", "drop", "folder", "identity"]
@@ -30,8 +31,7 @@ def folder() -> Path:
     ``ASTERISM_STENCIL_CACHE``, or ``asterism/stencils`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
     """
     given = os.environ.get("ASTERISM_STENCIL_CACHE")
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    path = Path(given) if given else Path(root) / "asterism" / "stencils"
+    path = Path(given) if given else cache_folder() / "stencils"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
