@@ -168,6 +168,24 @@ logging.getLogger("mine").warning("still here")
     assert (tmp_path / "log").read_text() == "still here\n"
 
 
+def test_streams_that_are_closed_or_full(tmp_path):
+    solve = f"{sys.executable} -m asterism solve poisson2d --n 20"
+    for command, code, text in (
+        (f"{solve} >&-", 0, "iteration"),
+        (f"{solve} 2>&-", 0, "result"),
+        (f"{solve} <&- >&- 2>&-", 0, ""),
+        (f"{solve} --ranks 2 <&- >&- 2>&-", 0, ""),
+        (f"{solve} > /dev/full", 1, "standard output cannot be written: [Errno 28] No space left on device"),
+        (f"{solve} 2> /dev/full", 0, "result"),
+        (f"{solve} --save {tmp_path / 'x.npy'} > /dev/full 2>&1", 0, ""),
+        (f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && {solve}", 0, "result"),
+    ):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode == code and text in said and "Traceback" not in said, (command, done)
+    assert np.load(tmp_path / "x.npy").shape == (400,)
+
+
 def test_a_terminal_without_greek_letters(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{"case": "a", "bytes": b, "seconds": [1e-6 + b / 1e9]} for b in (8, 64, 512)]))

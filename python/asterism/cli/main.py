@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 
 from .. import _core
@@ -78,6 +79,11 @@ def main(argv: list[str] | None = None) -> int:
             output.drop(sys.stdout)
             output.drop(sys.stderr)
             return output.BROKEN_PIPE
+        except OSError as error:
+            output.drop(sys.stdout)
+            unwritten = error.filename is None and error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EBADF)
+            _say(f"{'standard output cannot be written: ' if unwritten else ''}{error}")
+            return 1
 
 
 def _run(given: list[str]) -> int:

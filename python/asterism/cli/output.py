@@ -49,18 +49,22 @@ def streams_of_a_program() -> Iterator[None]:
     strict = out.errors if isinstance(out, io.TextIOWrapper) else None
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # of a terminal that has no Greek letters
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = out, error
-        if isinstance(out, io.TextIOWrapper):
-            out.reconfigure(errors=strict)
-        root.handlers[:] = handlers
-        root.setLevel(level)
+    with contextlib.ExitStack() as opened:
+        # None is a stream that the shell has closed
+        sys.stdout = out or opened.enter_context(open(os.devnull, "w"))
+        sys.stderr = _Unread(error or opened.enter_context(open(os.devnull, "w")))
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, error
+            if isinstance(out, io.TextIOWrapper):
+                out.reconfigure(errors=strict)
+            root.handlers[:] = handlers
+            root.setLevel(level)
 
 
 class _Unread:
-    """A stream that vanishes with its reader, while the work goes on."""
+    """A stream that vanishes with its reader, or when the disk is full, while the work goes on."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -68,14 +72,14 @@ class _Unread:
     def write(self, text: str) -> int:
         try:
             self._stream.write(text)
-        except BrokenPipeError:
+        except OSError:
             drop(self._stream)
         return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
+        except OSError:
             drop(self._stream)
 
     def __getattr__(self, name: str) -> Any:
@@ -84,4 +88,4 @@ class _Unread:
 
 def go_on_without_readers() -> None:
     """From now on nobody needs to read what is printed: files are to be written."""
-    sys.stdout, sys.stderr = _Unread(sys.stdout), _Unread(sys.stderr)
+    sys.stdout = _Unread(sys.stdout)

@@ -73,10 +73,13 @@ def _install_abort_hook(MPI: Any) -> None:
         first = MPI.COMM_WORLD.Get_rank() == 0
         if others:
             time.sleep(0.5 if first else 1.5)
-        if first or not others:
-            previous(kind, value, trace)
-        sys.stderr.flush()
-        MPI.COMM_WORLD.Abort(1)
+        try:
+            if first or not others:
+                previous(kind, value, trace)
+            if sys.stderr is not None:
+                sys.stderr.flush()
+        finally:  # also where nothing can be printed
+            MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = hook
 
