@@ -114,10 +114,13 @@ def test_arguments():
     assert np.array_equal(
         ours.splu(A, options={"ColPerm": "MMD_AT_PLUS_A"}).perm_c, ours.splu(A, "MMD_AT_PLUS_A").perm_c
     )
+    for options in ({"Equil": False, "IterRefine": "SINGLE"}, {"SymmetricMode": True, "DiagPivotThresh": 0.0}):
+        assert np.allclose(A @ ours.splu(A, options=options).solve(b), b)
     N = sparse.csc_array(np.where(np.eye(4) > 0, np.nan, 0))
     for bad, kind, text in (
         (lambda: ours.splu(A, "AMD"), ValueError, "permc_spec is 'AMD'; one of NATURAL"),
-        (lambda: ours.splu(A, options={"Equil": False}), am.UnsupportedError, "options has Equil"),
+        (lambda: ours.splu(A, options={"Trans": True}), am.UnsupportedError, "options has Trans; of SuperLU's ColPerm"),
+        (lambda: ours.splu(A).solve(sparse.csc_array(b[:, None])), ValueError, r"rhs is a csc_array.*toarray\(\)"),
         (lambda: ours.splu(N), ValueError, "NaN"),
         (lambda: ours.spsolve(A, np.ones(3)), ValueError, r"b has shape \(3,\)"),
         (lambda: ours.spsolve_triangular(A, b), np.linalg.LinAlgError, "A is not lower triangular"),
@@ -137,3 +140,23 @@ def test_small_sizes():
     assert ours.spsolve_triangular(sparse.csc_array([[2.0]]), [3]) == [1.5]
     with pytest.warns(linalg.MatrixRankWarning, match="Matrix is exactly singular"):
         assert np.isnan(ours.spsolve(np.zeros((1, 1)), np.ones(1))).all()
+    for shape in ((1,), (1, 2)):
+        with pytest.warns(linalg.MatrixRankWarning):
+            assert ours.spsolve(np.zeros((1, 1)), np.ones(shape)).shape == shape
+
+
+def test_long_and_masked_numbers():
+    A = sparse.csc_array(np.array([[2, 1j], [0, 3]], np.clongdouble))
+    b = np.array([1, 1j])
+    for x in (ours.spsolve(A, b), ours.splu(A).solve(b), ours.spsolve_triangular(A, b, lower=False)):
+        assert x.dtype == np.complex128 and np.allclose(A @ x, b)
+    assert np.allclose(A @ ours.spsolve(A, b.astype(np.clongdouble)), b)
+    masked = np.ma.array(np.ones(2), mask=[True, False])
+    for call in (
+        lambda: ours.spsolve(A, masked),
+        lambda: ours.splu(A).solve(masked),
+        lambda: ours.spsolve_triangular(A, masked, lower=False),
+        lambda: ours.splu(np.ma.array(np.eye(2), mask=np.eye(2))),
+    ):
+        with pytest.raises(am.InputError, match="masked values"):
+            call()

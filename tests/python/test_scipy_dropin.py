@@ -290,3 +290,31 @@ def test_no_iteration_is_no_success(method):
         assert info > 0 and not x.any(), more
         x, info = getattr(ours, method)(A, b, x0=b / [1, 2, 3], maxiter=0, **more)
         assert info == 0, more
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_half_and_long_numbers_are_taken(method):
+    A, b = np.diag(np.arange(1.0, 9)) + 0.1, np.ones(8)
+    for dtype in (np.float16, np.longdouble):
+        exact = np.linalg.solve(A.astype(dtype).astype(float), b)
+        for of in (A.astype(dtype), linalg.aslinearoperator(A.astype(dtype))):
+            x, info = getattr(ours, method)(of, b.astype(dtype), rtol=1e-10, M=np.eye(8, dtype=dtype))
+            assert info == 0 and x.dtype == np.float64 and np.allclose(x, exact, rtol=1e-8)
+    long = (A + 0.05j * np.triu(A, 1) - 0.05j * np.tril(A, -1)).astype(np.clongdouble)
+    x, info = getattr(ours, method)(long, b, rtol=1e-10)
+    assert info == 0 and x.dtype == np.complex128 and np.allclose(long @ x, b)
+
+
+def test_least_squares_of_half_numbers_and_of_nothing():
+    A = np.eye(4, dtype=np.float16)[:, :3]
+    for f in (ours.lsqr, ours.lsmr):
+        assert np.allclose(f(A, np.arange(4, dtype=np.longdouble))[0], [0, 1, 2])
+        assert f(np.zeros((0, 0)), np.zeros(0))[0].shape == (0,)
+
+
+def test_iterates_of_minres_may_be_kept():
+    A, b = am.gallery.poisson((9, 9)).to_scipy(), np.ones(81)
+    for f in (ours.minres, theirs.minres):
+        seen = []
+        f(A, b, rtol=1e-8, callback=seen.append)
+        assert len({np.linalg.norm(b - A @ x) for x in seen}) == len(seen) > 5

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.values import unmasked
 from ..errors import AsterismError, ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix
 from ..solvers.factorized import factorized as factors_of
@@ -19,6 +20,9 @@ from .iterative import one_of_four
 __all__ = ["factorized", "splu", "spsolve", "spsolve_triangular"]
 
 _ORDERS = {None: "auto", "NATURAL": "natural", "MMD_ATA": "auto", "MMD_AT_PLUS_A": "amd", "COLAMD": "auto"}
+
+
+_WITHOUT_EFFECT = ("Equil", "IterRefine", "SymmetricMode")
 
 
 class _SuperLU:
@@ -73,7 +77,9 @@ class _SuperLU:
 
     def solve(self, rhs: Any, trans: str = "N") -> NDArray[Any]:
         """Solve A x = rhs, with A^T for ``trans="T"``, with A^H for ``"H"``. rhs: (n,) or (n, k)."""
-        b: NDArray[Any] = np.asarray(rhs)
+        if hasattr(rhs, "toarray"):
+            raise InputError(f"rhs is a {type(rhs).__name__}; an array is needed: toarray() makes one.")
+        b: NDArray[Any] = unmasked(rhs, "rhs")
         f = self._factors
         if b.ndim not in (1, 2):
             raise ShapeError(f"object too deep for desired array: rhs has shape {b.shape}; (n,) or (n, k) is needed.")
@@ -87,11 +93,11 @@ class _SuperLU:
 
 def _square(A: Any, name: str) -> Any:
     """Return A as a CSR array of one of the four dtypes; b's dtype may widen it."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, issparse
 
     if isinstance(A, Matrix):
         A = A.to_scipy()
-    S: Any = csr_array(A)
+    S: Any = csr_array(A if issparse(A) else unmasked(A, "the matrix"))
     if S.ndim != 2 or S.shape[0] != S.shape[1]:
         raise ShapeError(f"{name}: A has shape {S.shape}; it can only factor square matrices.")
     return S.astype(one_of_four(S.dtype), copy=False)
@@ -118,7 +124,8 @@ def splu(
     relax, panel_size : int, optional
         Of SuperLU's data structures. The same answer comes without them, so they change nothing.
     options : dict, optional
-        ``ColPerm``, ``DiagPivotThresh``, ``Relax`` and ``PanelSize``: as the arguments.
+        ``ColPerm``, ``DiagPivotThresh``, ``Relax`` and ``PanelSize``: as the arguments. ``Equil``, ``IterRefine`` and ``SymmetricMode``
+        change nothing: matrices are always scaled, answers refined, and pivots exchanged where they are small.
 
     Returns
     -------
@@ -139,9 +146,10 @@ def splu(
     [ 1.  -3.  -1.5]
     """
     given = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, "Relax": relax, "PanelSize": panel_size}
-    unknown = sorted(set(options or {}) - set(given))
+    known = (*given, *_WITHOUT_EFFECT)
+    unknown = sorted(set(options or {}) - set(known))
     if unknown:
-        raise UnsupportedError(f"splu: options has {', '.join(unknown)}; of SuperLU's {', '.join(given)} are known.")
+        raise UnsupportedError(f"splu: options has {', '.join(unknown)}; of SuperLU's {', '.join(known)} are known.")
     given.update(options or {})
     if given["ColPerm"] not in _ORDERS:
         raise InputError(f"splu: permc_spec is {given['ColPerm']!r}; one of {', '.join(filter(None, _ORDERS))}.")
@@ -219,7 +227,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     S = _square(A, "spsolve")
     sparse = issparse(b) and b.ndim == 2 and b.shape[1] > 1
     by_type = issparse(A) and A.format in ("csc", "csr")
-    rhs: Any = csc_array(b) if sparse else b.toarray() if issparse(b) else np.asarray(b)
+    rhs: Any = csc_array(b) if sparse else b.toarray() if issparse(b) else unmasked(b, "b")
     if rhs.ndim not in (1, 2) or rhs.shape[0] != S.shape[0]:
         raise ShapeError(f"spsolve: b has shape {rhs.shape} for A of {S.shape}; (n,) or (n, k) is needed.")
     dtype = np.promote_types(S.dtype, one_of_four(rhs.dtype))
@@ -237,10 +245,8 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     except RuntimeError as error:
         warnings.warn(str(error).replace("Factor", "Matrix"), MatrixRankWarning, stacklevel=2)
         x = np.full(rhs.shape, np.nan, dtype)
-        x = csc_array(x) if sparse else x.squeeze()
-        return type(A)(x) if sparse and by_type else x
     if sparse:
-        return type(A)(x) if by_type else x
+        return type(A)(x) if by_type else csc_array(x)
     return x.ravel() if x.ndim == 2 and x.shape[1] == 1 else x
 
 
@@ -285,7 +291,7 @@ def spsolve_triangular(
     from scipy.sparse import csr_array, eye_array, tril
 
     S = _square(A, "spsolve_triangular")
-    rhs = np.asarray(b)
+    rhs = unmasked(b, "b")
     if rhs.ndim not in (1, 2) or rhs.shape[0] != S.shape[0]:
         raise ShapeError(f"spsolve_triangular: b has shape {rhs.shape} for A of {S.shape}; (n,) or (n, k) is needed.")
     T: Any = csr_array(S if lower else S.conj().T)

@@ -37,7 +37,7 @@ class _System:
         if shape is None or len(shape) != 2 or shape[0] != shape[1]:
             raise ShapeError(f"{name}: A has shape {shape}; a square matrix is needed.")
         n = shape[0]
-        rhs = unmasked(b, "b")
+        A, M, rhs = in_four(A), in_four(M), in_four(unmasked(b, "b"))
         if rhs.shape not in ((n,), (n, 1)):
             raise ShapeError(f"{name}: b has shape {rhs.shape} for A of {shape}; ({n},) or ({n}, 1) is needed.")
         rhs = as_values(rhs.reshape(n), "b")
@@ -92,8 +92,16 @@ class _PreconditionerOf:
 
 
 def one_of_four(dtype: Any) -> np.dtype[Any]:
+    """Return float64 or complex128 in place of what is none of the four."""
     d = np.dtype(dtype)
-    return d if d.char in "fdFD" else np.dtype(np.float64)
+    return d if d.char in "fdFD" else np.dtype(np.complex128 if d.kind == "c" else np.float64)
+
+
+def in_four(A: Any) -> Any:
+    """Return a matrix or an array of half or long numbers as one of float64 or complex128, as SciPy's solvers take them; others as they are."""
+    d = getattr(A, "dtype", None)
+    known = not isinstance(d, np.dtype) or d.kind not in "fc" or d.char in "fdFD"
+    return A if known or not hasattr(A, "astype") else A.astype(one_of_four(d))
 
 
 def _run(s: _System, solver: Solver, callback: Any) -> Result:
@@ -279,7 +287,7 @@ def minres(
         unshifted = s.A
         s.A = Operator(lambda x: unshifted @ x - shift * x, len(s.b), dtype=s.dtype, name=f"A - {shift} I")
     max_it = 5 * len(s.b) if maxiter is None else int(maxiter)
-    watch = None if callback is None else lambda norm: callback(s.x)
+    watch = None if callback is None else lambda norm: callback(s.x.copy())  # SciPy's are arrays of their own here
     solver = s.solver("minres", rtol, 0.0, max_it, ksp_check_input="true" if check else "false")
     x, info = _run(s, solver, watch)
     if show:
@@ -288,7 +296,7 @@ def minres(
 
 
 def _one_column(b: Any) -> NDArray[Any]:
-    rhs = np.atleast_1d(unmasked(b, "b"))
+    rhs = np.atleast_1d(in_four(unmasked(b, "b")))
     return rhs.ravel() if rhs.ndim == 2 and 1 in rhs.shape else rhs
 
 
@@ -318,7 +326,7 @@ def lsmr(
         As SciPy's: the solution, why it stopped (1 and 2: converged), iterations, and norms.
     """
     x, i = least_squares(
-        A,
+        in_four(A),
         _one_column(b),
         x0,
         damp=damp,
@@ -374,7 +382,7 @@ def lsqr(
         raise UnsupportedError("calc_var=True is not offered; use scipy.sparse.linalg.lsqr for the variances.")
     n = A.shape[1]
     x, i = least_squares(
-        A,
+        in_four(A),
         _one_column(b),
         x0,
         method="lsqr",
@@ -382,7 +390,7 @@ def lsqr(
         atol=atol,
         btol=btol,
         conlim=conlim,
-        maxiter=2 * n if iter_lim is None else iter_lim,
+        maxiter=max(2 * n, 1) if iter_lim is None else iter_lim,
     )
     start = np.zeros_like(x) if x0 is None else np.asarray(x0).reshape(n)
     undamped = float(np.sqrt(max(i.residual_norm**2 - damp**2 * float(np.linalg.norm(x - start)) ** 2, 0.0)))
