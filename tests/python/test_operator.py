@@ -125,3 +125,25 @@ except am.InputError as e:
     assert rank != 1 and "rank 1: " in str(e) and "of one rank" in str(e), e
 """,
     )
+
+
+def test_solvers_of_scipy_take_operators(rng):
+    A = am.gallery.poisson((12, 12))
+    S, b = A.to_scipy(), rng.standard_normal(144)
+    solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-12)
+    inverse = am.Operator(solver.solve, 144)
+    for of in (A, am.Operator(lambda x: S @ x, 144)):
+        x, info = spla.cg(of, b, rtol=1e-10, M=inverse)
+        assert info == 0 and np.linalg.norm(b - S @ x) <= 1e-10 * np.linalg.norm(b)
+        assert np.allclose(spla.aslinearoperator(of) @ np.ones((144, 3)), S @ np.ones((144, 3)))
+    assert np.allclose(spla.lsqr(A, b, atol=1e-12, btol=1e-12)[0], x)  # by rmatvec
+    smallest = spla.eigsh(A, k=3, sigma=0, OPinv=spla.aslinearoperator(inverse), return_eigenvectors=False)
+    assert np.allclose(np.sort(smallest), np.linalg.eigvalsh(S.toarray())[:3])
+
+
+def test_an_operator_of_scipy_of_integers_is_taken():
+    second = spla.LaplacianNd((12,), boundary_conditions="dirichlet")  # int8
+    x, info = am.least_squares(second, np.ones(12), atol=1e-12, btol=1e-12)
+    assert info.converged and np.allclose(second @ x, 1)
+    x, info = am.solve(second, np.ones(12), ksp="gmres", pc="none", rtol=1e-10)
+    assert np.allclose(second @ x, 1)

@@ -138,7 +138,7 @@ class Operator:
         A : object
             ``A.matvec(x)`` applies it to (n); ``A.matmat(X)`` to (n, k) and ``A.rmatvec(x)`` the adjoint, where they are there.
         dtype : optional
-            That the solve works in; A's by default.
+            That the solve works in; A's by default, float64 where that is an integer.
 
         Returns
         -------
@@ -146,7 +146,9 @@ class Operator:
             With an adjoint, if A has ``rmatvec``. (n, k) without ``matmat`` is applied column by column.
         """
         n, m = A.shape
-        how = dtype if dtype is not None else getattr(A, "dtype", None)
+        given = getattr(A, "dtype", None)
+        counts = given is None or np.dtype(given).kind in "iub"  # of integers, or it does not say
+        how = dtype if dtype is not None else np.float64 if counts else given
         wide = getattr(A, "matmat", None)
 
         def apply(x: NDArray[Any]) -> Any:
@@ -161,7 +163,7 @@ class Operator:
             apply,
             n,
             m,
-            dtype=np.float64 if how is None else how,
+            dtype=how,
             adjoint=adjoint if hasattr(A, "rmatvec") else None,
             name=type(A).__name__,
         )
