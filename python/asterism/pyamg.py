@@ -283,6 +283,8 @@ def smoothed_aggregation_solver(
         if value not in allowed:
             raise UnsupportedError(f"{name}={value!r} is not offered; {' or '.join(map(repr, allowed))}.")
     matrix = A if isinstance(A, Matrix) else Matrix.from_scipy(A)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"smoothed_aggregation_solver: A has shape {matrix.shape}; a square matrix is needed.")
     if symmetry != "hermitian" and (symmetry != "symmetric" or matrix.dtype.kind == "c"):
         raise UnsupportedError(f"symmetry={symmetry!r} of a {matrix.dtype} matrix is not offered; 'hermitian'.")
     if B is not None:

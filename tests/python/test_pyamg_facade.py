@@ -91,6 +91,15 @@ def test_what_is_not_offered_is_told():
             ml.solve(np.ones(100), **kw)
     with pytest.raises(am.ShapeError, match=r"\(100,\)"):
         ml.solve(np.ones(7))
+    with pytest.raises(am.ShapeError, match=r"A has shape \(3, 2\); a square matrix"):
+        smoothed_aggregation_solver(np.ones((3, 2)))
+
+
+def test_a_coupling_that_equals_theta_is_strong_as_in_pyamg():
+    A = am.gallery.poisson((40, 40)).to_scipy()
+    for scale in (1.0, 1 / 3):
+        ml = smoothed_aggregation_solver(sp.csr_array(A * scale), strength=("symmetric", {"theta": 0.25}))
+        assert len(ml.levels) > 2, ml
 
 
 def test_arguments_are_pyamgs_own():

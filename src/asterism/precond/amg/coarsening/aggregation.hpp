@@ -46,8 +46,8 @@ class FarNodes {
 /// The nodes of rows with these columns, without couplings. Collective.
 NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, std::int64_t block_size);
 
-/// i and j are coupled if |a_ij|^2 > threshold^2 |a_ii| |a_jj| (Vanek, Mandel, Brezina 1996), and where that is asked for also if
-/// |a_ij| > threshold |a_ii|; for nodes the Frobenius norms of the blocks.
+/// i and j are coupled if |a_ij|^2 >= threshold^2 |a_ii| |a_jj| and a_ij is not 0 (Vanek, Mandel, Brezina 1996), and where that is asked
+/// for also if |a_ij| >= threshold |a_ii|; for nodes the Frobenius norms of the blocks.
 template <class T>
 NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold, comm::Cancellation& cancel,
                            bool or_by_row = false);

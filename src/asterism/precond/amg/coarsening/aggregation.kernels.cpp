@@ -153,7 +153,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
 
   g.ptr = Buffer<i64>(g.count + 1);
   g.ptr[0] = 0;
-  double const t2 = threshold * threshold;
+  double const t2 = threshold * threshold * (1 - 1e-12);  // a coupling that equals the limit is strong, however its row was rounded
   auto const of_other = [or_by_row](double other, double mine) { return or_by_row && mine < other ? mine : other; };
   if (bs == 1) {
     auto const* const ap = A.ptr.data();
