@@ -60,9 +60,20 @@ def test_options_that_count_beside_others_alone(options, without, caplog):
         assert not said(f"{options} {without}")
 
 
-def test_the_coarse_solver_has_no_options():
-    with pytest.raises(am.OptionError, match="unknown option -mg_coarse_pc_type"):
-        am.Solver(am.gallery.poisson((30, 30)), "-mg_coarse_pc_type jacobi", ksp="cg", pc="amg")
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("mg_coarse_pc_type jacobi", "The coarsest level of -pc_type amg is solved directly"),
+        ("mg_coarse_ksp_type preonly", "The coarsest level of -pc_type amg is solved directly"),
+        ("mg_levels_ksp_chebyshev_esteig 0,0.1,0,1.1", "the spectrum is estimated"),
+        ("ksp_chebyshev_eigenvalues 0.1,2", "-ksp_chebyshev_min and -ksp_chebyshev_max"),
+        ("ksp_constant_null_space", "-ksp_null_space constant"),
+        ("options_file a.txt", "--options-file"),
+    ],
+)
+def test_options_of_petsc_that_have_another_name_here(option, text):
+    with pytest.raises(am.OptionError, match=f"unknown option -{option.split()[0]} .*{text}"):
+        am.Solver(am.gallery.poisson((30, 30)), f"-{option}", ksp="cg", pc="amg")
 
 
 @pytest.mark.parametrize("pc", ["ilu", "ilut", "icc", "sor", "bjacobi", "asm", "jacobi", "amg", "chebyshev", "lu"])
