@@ -255,6 +255,8 @@ def test_least_squares_bad_input():
         (lambda: am.least_squares(A, np.ones(4), x0=np.ones(4)), "x0 has shape"),
         (lambda: am.least_squares(A, np.ones(4), damp=-1), "damp=-1"),
         (lambda: am.least_squares(A, np.ones(4), method="qr"), "method 'qr' is not one of lsmr, lsqr"),
+        (lambda: ours.lsqr(A, np.ones(4), iter_lim=0), "maxiter=0; at least 1"),
+        (lambda: ours.lsmr(A, np.ones(4), maxiter=0), "maxiter=0; at least 1"),
         (lambda: ours.lsqr(A, np.ones(4), calc_var=True), "calc_var=True is not offered"),
         (lambda: am.least_squares(A, np.array([1, np.nan, 0, 0])), "b has 1 entries that are NaN"),
         (lambda: am.least_squares(am.Operator(lambda x: A @ x, 4, 3), np.ones(4)), "has no adjoint"),
@@ -318,3 +320,11 @@ def test_iterates_of_minres_may_be_kept():
         seen = []
         f(A, b, rtol=1e-8, callback=seen.append)
         assert len({np.linalg.norm(b - A @ x) for x in seen}) == len(seen) > 5
+
+
+def test_matrices_of_other_precision_are_converted():
+    A = am.gallery.poisson((9, 9))
+    M = am.Matrix.from_scipy(0.25 * sparse.eye_array(81))
+    for of_A, of_M, of_b in (("f", "f", "d"), ("f", "d", "f"), ("d", "f", "D")):
+        x, info = ours.cg(A.astype(of_A), np.ones(81, of_b), M=M.astype(of_M), rtol=1e-4)
+        assert info == 0 and x.dtype == np.result_type(of_A, of_b) and np.allclose(A.toarray() @ x, 1, atol=1e-3)

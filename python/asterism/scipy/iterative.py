@@ -45,10 +45,8 @@ class _System:
         of_A = one_of_four(np.float64 if given is None else given)
         self.dtype = np.result_type(of_A, rhs.dtype)
         self.b = rhs.astype(self.dtype, copy=False)
-        self.A = as_operator(A, "A", self.dtype)
-        if isinstance(self.A, Matrix) and self.A.dtype != self.dtype:
-            self.A = self.A.astype(self.dtype)
-        self.M = None if M is None else as_operator(M, "M", self.dtype)
+        self.A = self._operator(A, "A")
+        self.M = None if M is None else self._operator(M, "M")
         if x0 is None:
             self.x = np.zeros(n, self.dtype)
         elif isinstance(x0, str):
@@ -60,6 +58,10 @@ class _System:
             if guess.shape not in ((n,), (n, 1)):
                 raise ShapeError(f"{name}: x0 has shape {guess.shape}, b {np.shape(b)}.")
             self.x = np.array(guess.reshape(n), self.dtype, order="C")
+
+    def _operator(self, A: Any, what: str) -> Operator:
+        made = as_operator(A, what, self.dtype)
+        return made.astype(self.dtype) if isinstance(made, Matrix) and made.dtype != self.dtype else made
 
     def solver(self, method: str, rtol: float, atol: Any, max_it: int, **options: Any) -> Solver:
         if not isinstance(atol, (int, float, np.number)) or not atol >= 0:
@@ -333,7 +335,7 @@ def lsmr(
         atol=atol or 0.0,
         btol=btol or 0.0,
         conlim=conlim or 0.0,
-        maxiter=maxiter or max(min(A.shape), 1),
+        maxiter=max(min(A.shape), 1) if maxiter is None else maxiter,
     )
     if show:
         print(
