@@ -25,8 +25,8 @@ namespace asterism::python {
 
 namespace nb = nanobind;
 
-/// Python before 3.14 ends a daemon thread that wants the lock while the program ends, by an exception that C++ must not stop, and has no lock
-/// after that. Such a thread waits here for ever instead, as in later Pythons.
+/// Python before 3.14 ends a daemon thread that wants the lock while the program ends, by an exception that C++ must not stop, and has no
+/// lock after that. Such a thread waits here for ever instead, as in later Pythons.
 template <class F>
 auto to_the_end_of_the_program(F const& take) noexcept {
   while (!Py_IsInitialized() && gettid() != getpid()) pause();

@@ -229,8 +229,7 @@ void bind_bricks(nb::module_& m) {
                  reach, transposes);
            })
       .def(
-          "to_matrix", [](StencilOperator const& A) { return A.matrix_in(grid::EntryOrder::lexicographic); },
-          nb::call_guard<GilRelease>())
+          "to_matrix", [](StencilOperator const& A) { return A.matrix_in(grid::EntryOrder::lexicographic); }, nb::call_guard<GilRelease>())
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",
            [](StencilOperator const& A, AnyArray const& d) {

@@ -147,8 +147,13 @@ def test_ctrl_c_while_modules_are_loaded(tmp_path):
     (tmp_path / "numpy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     script = "import signal, sys, runpy\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
-    for start in ("runpy.run_module('asterism', run_name='__main__')", "from asterism.__main__ import main; sys.exit(main())"):
-        done = subprocess.run([sys.executable, "-c", script + start], env=env, capture_output=True, text=True, check=False)
+    for start in (
+        "runpy.run_module('asterism', run_name='__main__')",
+        "from asterism.__main__ import main; sys.exit(main())",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", script + start], env=env, capture_output=True, text=True, check=False
+        )
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "asterism: interrupted.\n")
 
 

@@ -9,7 +9,6 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core

@@ -38,7 +38,9 @@ def add_arguments(sub: Any) -> None:
     )
     problems.add_description(p)
     p.add_argument("--rtol", type=problems.number, default=1e-8, help="converged is ||b - A x|| <= rtol ||b|| (1e-8)")
-    p.add_argument("--budget", type=problems.number, default=60.0, metavar="SECONDS", help="for all trials together (60)")
+    p.add_argument(
+        "--budget", type=problems.number, default=60.0, metavar="SECONDS", help="for all trials together (60)"
+    )
     p.add_argument("--tune", action="store_true", help="then vary the options of the best, and save them")
     p.add_argument(
         "--save", metavar="FILE", help=f"write the options of the best for asterism solve ({_TUNED} with --tune)"

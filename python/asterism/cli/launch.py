@@ -138,7 +138,9 @@ def run(ranks: int, argv: list[str]) -> int:
         # mpiexec does not start without streams that the shell has closed
         closed = {s: subprocess.DEVNULL for s in ("stdin", "stdout", "stderr") if getattr(sys, f"__{s}__") is None}
         try:
-            code = subprocess.run([*command, sys.executable, *_PROGRAM, *argv], env=env, check=False, **closed).returncode
+            code = subprocess.run(
+                [*command, sys.executable, *_PROGRAM, *argv], env=env, check=False, **closed
+            ).returncode
         except KeyboardInterrupt:
             return 130
         return int(status.read_text()) if code == 0 and status.exists() else code

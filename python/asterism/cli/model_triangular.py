@@ -69,7 +69,10 @@ def add_arguments(q: Any) -> None:
     q.add_argument("--bandwidth", type=problems.number, metavar="GB/S", help="of a rank's memory")
     q.add_argument("--task", type=problems.number, metavar="NS", help="what a run of blocks without numbers takes")
     q.add_argument(
-        "--latency", type=problems.number, metavar="US", help="of a message; within nodes alone where --network is given"
+        "--latency",
+        type=problems.number,
+        metavar="US",
+        help="of a message; within nodes alone where --network is given",
     )
     q.add_argument("--message-bandwidth", type=problems.number, metavar="MB/S", help="of messages of every size")
     q.add_argument("--table", action="store_true", help="the columns of the paper's Table 2")

@@ -14,7 +14,8 @@ InUse::Turn::Turn(InUse& of, bool may_wait, char const* what) : of_(of) {
   if (!of.mutex_.try_lock()) {
     auto const of_turn = of.forks_.load();
     ASTERISM_REQUIRE(of_turn < 0 || of_turn == before, unsupported,
-                     "{}: a thread was using this solver when this process was forked, and is not here to end that. Make another solver.", what);
+                     "{}: a thread was using this solver when this process was forked, and is not here to end that. Make another solver.",
+                     what);
     ASTERISM_REQUIRE(may_wait, unsupported,
                      "{}: another thread is using this solver. On several ranks threads have no common order: let one thread make all "
                      "collective calls.",

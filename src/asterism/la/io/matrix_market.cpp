@@ -321,8 +321,7 @@ std::vector<Complex<double>> read_array(std::string const& path, comm::Communica
       double re = 0, im = 0;
       auto const number = in.line_number();
       bool const ok = take_real(rest, re, path, number) && (h.field != Field::complex || take_real(rest, im, path, number));
-      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, number,
-                       line.substr(0, 60));
+      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, number, line.substr(0, 60));
       values.push_back({re, im});
     }
     ASTERISM_REQUIRE(std::int64_t(values.size()) == h.entries, format, "'{}' announces {} x {} values but holds {}.", path, h.rows, h.cols,

@@ -35,8 +35,8 @@ bool real_from(std::string_view text, double& v, std::string const& path, std::i
   auto const r = std::from_chars(copy.data(), copy.data() + copy.size(), v);
   if (r.ptr != copy.data() + copy.size() || r.ec == std::errc::invalid_argument) return false;
   if (r.ec == std::errc::result_out_of_range) v = std::strtod(copy.c_str(), nullptr);
-  ASTERISM_REQUIRE(r.ec == std::errc() || !std::isinf(v), format, "'{}', line {}: {} is beyond 1.8e308, the largest number of float64.", path,
-                   line, text.substr(0, 60));
+  ASTERISM_REQUIRE(r.ec == std::errc() || !std::isinf(v), format, "'{}', line {}: {} is beyond 1.8e308, the largest number of float64.",
+                   path, line, text.substr(0, 60));
   return true;
 }
 

@@ -319,11 +319,9 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   Buffer<i32> column_of(g.map.size());
   cancellable_for(cancel, g.map.size(), [&, of = column_of.data()](i64 l) { of[l] = column_of_node(i32(l)); });
   if (bs == 1 && m == 1) {
-    Buffer<T> modes(g.complete ? 0 : i64(g.map.size()));
-    if (!g.complete) {
-      std::copy_n(B, A.count, modes.data() + below);
-      g.halo.update(modes.data());
-    }
+    Buffer<T> modes(g.map.size());
+    std::copy_n(B, A.count, modes.data() + below);
+    g.halo.update(modes.data());
     scalar_prolongation(A, g, column_of.data(), P0.values.data(), modes.data(), omega, P, cancel);
     return P;
   }
