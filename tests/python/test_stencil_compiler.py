@@ -1,5 +1,6 @@
 """What runs the compiler: errors, kernels that are begun ahead, and a cache that loads nobody else's files."""
 
+import errno
 import os
 import re
 import subprocess
@@ -26,6 +27,17 @@ def test_a_compiler_that_fails_is_an_error_with_its_text(monkeypatch, tmp_path):
     with pytest.raises(am.InternalError, match="the disk is full"):
         st.compile(five_points(), (8, 8))
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_temporary_folder_that_is_full_is_told(monkeypatch, own_kernels):
+    def full(*given, **named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(
+        am.UnsupportedError, match="temporary folder: No space left on device. Make room, or set TMPDIR"
+    ):
+        st.build(st.generate(five_points()))
 
 
 def test_kernels_that_are_begun_ahead_are_compiled_at_the_same_time_and_once(monkeypatch, own_kernels):

@@ -136,7 +136,9 @@ def run(ranks: int, argv: list[str]) -> int:
         status = session / "status"
         env[_STATUS_FILE] = str(status)
         # mpiexec does not start without streams that the shell has closed
-        closed = {s: subprocess.DEVNULL for s in ("stdin", "stdout", "stderr") if getattr(sys, f"__{s}__") is None}
+        closed: dict[str, Any] = {
+            s: subprocess.DEVNULL for s in ("stdin", "stdout", "stderr") if getattr(sys, f"__{s}__") is None
+        }
         try:
             code = subprocess.run(
                 [*command, sys.executable, *_PROGRAM, *argv], env=env, check=False, **closed

@@ -113,9 +113,15 @@ def _key(source: Source, program: str, *others: str) -> str:
 
 def _run(text: str, name: str, command: list[str], path: Path, hint: str) -> None:
     """Compile a text."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / name
-        file.write_text(text, encoding="utf-8")
+    with contextlib.ExitStack() as made:
+        try:
+            folder = made.enter_context(tempfile.TemporaryDirectory())
+            file = Path(folder) / name
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UnsupportedError(
+                f"a kernel cannot be written to a temporary folder: {error.strerror or error}. Make room, or set TMPDIR."
+            ) from error
         command = [*command, str(file), "-o", str(path)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
