@@ -143,7 +143,7 @@ void bind_bricks(nb::module_& m) {
   m.def("galerkin_coefficients",
         [](la::Operator const& A, la::Operator const& P, la::Operator const& R, BrickDomain const& coarse, grid::Triple const& reach) {
           auto const found = [&] {
-            nb::gil_scoped_release const gil;
+            GilRelease const gil;
             return grid::galerkin_coefficients(A, P, R, coarse, reach);
           }();
           nb::list out;
