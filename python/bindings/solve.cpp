@@ -80,6 +80,7 @@ void bind_solve(nb::module_& m) {
       .def("parse_file", &Options::parse_file)
       .def("names", &Options::names)
       .def("set_read_elsewhere", &Options::set_read_elsewhere)
+      .def("set_prefixes", &Options::set_prefixes)
       .def("get", [](Options const& o, std::string const& name) -> std::optional<std::string> {
         auto const* v = o.find(name);
         if (!v) return std::nullopt;

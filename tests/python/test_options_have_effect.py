@@ -102,3 +102,28 @@ def test_a_handler_that_fails_does_not_stop_the_solve(monkeypatch):
     finally:
         logger.removeHandler(handler)
     assert info.converged and np.isfinite(x).all() and said and "no place for" in said[0]
+
+
+def test_solvers_of_other_prefixes_keep_their_options(caplog, monkeypatch):
+    A = am.gallery.poisson((12, 12))
+    words = "-u_ksp_type cg -p_ksp_type fgmres -p_pc_type ksp -p_ksp_pc_type jacobi -ksp_type gmres".split()
+    monkeypatch.setenv("ASTERISM_OPTIONS", "-u_pc_type jacobi")
+    try:
+        am.use_argv(words, prefixes=["", "u_", "p_"])
+        with caplog.at_level(logging.WARNING, "asterism"):
+            methods = [
+                am.Solver(A, prefix=prefix).view().split("method: ")[1].split()[0] for prefix in ("u_", "p_", "")
+            ]
+        assert methods == ["cg", "fgmres", "gmres"] and not caplog.records
+        am.use_argv([*words, "-p_ksp_rtl", "1e-3"], prefixes=["", "u_", "p_"])
+        with pytest.raises(am.OptionError, match="unknown option -p_ksp_rtl"):
+            am.Solver(A, prefix="u_")
+        am.use_argv([*words, "-u_ksp_gmres_restart", "3"], prefixes=["", "u_", "p_"])
+        with caplog.at_level(logging.WARNING, "asterism"):
+            am.Solver(A, prefix="u_")
+        assert ["-u_ksp_gmres_restart" in r.message for r in caplog.records] == [True]
+        am.use_argv(words[:2])
+        with pytest.raises(am.OptionError, match=r"unknown option -.*use_argv\(prefixes="):
+            am.Solver(A, prefix="p_")
+    finally:
+        am.use_argv([])

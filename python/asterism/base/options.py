@@ -44,9 +44,12 @@ _command_line: list[str] = []
 _file: list[str] = []
 _configured: dict[str, Any] = {}
 _read_elsewhere: list[str] = []
+_prefixes: list[str] = []
 
 
-def use_argv(argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = ()) -> None:
+def use_argv(
+    argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = (), prefixes: Iterable[str] = ()
+) -> None:
     """Let the process's command line set options of everything made from now on (PETSc's habit).
 
     Parameters
@@ -55,6 +58,9 @@ def use_argv(argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = (
         The command line; by default that of the process.
     read_elsewhere : iterable of str
         Options that are for something else than what is made next: no warning says that they have no effect.
+    prefixes : iterable of str
+        The ``prefix=`` of each solver, ``"u_"`` for instance, and ``""`` if one has none. Each takes the options of its own, and leaves
+        those of the others, of the environment and the options file too.
 
     Raises
     ------
@@ -63,6 +69,7 @@ def use_argv(argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = (
     """
     _command_line[:] = sys.argv[1:] if argv is None else argv
     _read_elsewhere[:] = read_elsewhere
+    _prefixes[:] = sorted([prefixes] if isinstance(prefixes, str) else prefixes, key=len, reverse=True)
     apply_to_process()
 
 
@@ -79,6 +86,7 @@ def process_options() -> _core.Options:
         o.parse_file(path)
     add_options(os.environ.get("ASTERISM_OPTIONS"), _core.OptionLayer.environment, "environment ASTERISM_OPTIONS", o)
     o.set_read_elsewhere(_read_elsewhere)
+    o.set_prefixes(_prefixes)
     if _command_line:
         add_options(" ".join(_command_line), _core.OptionLayer.command_line, "command line", o)
     return o

@@ -200,6 +200,12 @@ std::string OptionReader::text(std::string_view name) {
   return raw(name, &spec);
 }
 
+std::optional<std::string_view> Options::of_other_solver(std::string_view name, std::string_view own) const {
+  if (!own.empty() && name.starts_with(own)) return std::nullopt;
+  auto const found = std::ranges::find_if(prefixes_, [&](auto const& other) { return other != own && name.starts_with(other); });
+  return found == prefixes_.end() ? std::nullopt : std::optional(name.substr(found->size()));
+}
+
 bool OptionReader::given(std::string_view name) const { return options_.find(prefix_ + std::string(name)) != nullptr; }
 
 std::string nearest(std::string_view name, std::vector<std::string> const& candidates) {
@@ -234,6 +240,7 @@ void check_known(Options const& options, std::vector<OptionTable const*> const& 
   };
   for (auto const& name : options.names()) {
     if (name.starts_with(prefix) && is_known(std::string_view(name).substr(prefix.size()))) continue;
+    if (auto const other = options.of_other_solver(name, prefix); other && is_known(*other)) continue;
     for (auto const& [other, advice] : instead)
       if (name == other || name.ends_with("_" + other))
         fail(ErrorKind::option, "unknown option -{} ({}). {}", name, options.find(name)->origin, advice);
@@ -243,8 +250,12 @@ void check_known(Options const& options, std::vector<OptionTable const*> const& 
       for (auto const& more : nested) candidates.push_back(prefix + more + option);
     }
     auto const near = nearest(name, candidates);
-    fail(ErrorKind::option, "unknown option -{} ({}).{} `asterism solve --help-options` lists all of them.", name,
-         options.find(name)->origin, near.empty() ? "" : format(" Did you mean -{}?", near));
+    bool const prefixed = std::ranges::any_of(known, [&](auto const& option) { return name.ends_with("_" + option); });
+    fail(ErrorKind::option, "unknown option -{} ({}).{}{} `asterism solve --help-options` lists all of them.", name,
+         options.find(name)->origin, near.empty() ? "" : format(" Did you mean -{}?", near),
+         prefixed && options.find(name)->layer < OptionLayer::dict
+             ? " asterism.use_argv(prefixes=[...]) names the prefixes of other solvers."
+             : "");
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,8 +40,13 @@ class Options {
   /// What these options are for is made later, from the same options: nobody warns that they have no effect.
   void set_read_elsewhere(std::vector<std::string> const& names) { read_elsewhere_.insert(names.begin(), names.end()); }
   bool is_read_elsewhere(std::string_view name) const { return read_elsewhere_.contains(name); }
+  /// Solvers of these prefixes read options too.
+  void set_prefixes(std::vector<std::string> prefixes) { prefixes_ = std::move(prefixes); }
+  /// The name without the prefix of another solver than the one of this prefix; nullopt: it has none.
+  std::optional<std::string_view> of_other_solver(std::string_view name, std::string_view own) const;
 
  private:
+  std::vector<std::string> prefixes_;
   std::set<std::string, std::less<>> read_elsewhere_;
   std::map<std::string, std::map<OptionLayer, OptionValue>, std::less<>> values_;
 };
@@ -97,7 +103,8 @@ struct Configuration {
 };
 
 /// Throws an OptionError for the first name that is in none of the tables under the prefix, followed by any of `nested`, one behind the
-/// other as often as one likes; the text names the nearest valid option and the origin of the wrong one, or says what `instead` has for it.
+/// other as often as one likes, nor under that of another solver; the text names the nearest valid option and the origin of the wrong one,
+/// or says what `instead` has for it.
 void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::string const& prefix,
                  std::vector<std::string> const& nested, std::map<std::string, std::string> const& instead = {});
 /// The candidate nearest to name by edit distance; empty if none is near.

@@ -383,7 +383,8 @@ void Solver::warn_of_unread_options() const {
   for (auto const& name : options_.names()) {
     bool const read = std::any_of(record_.begin(), record_.end(), [&](auto const& e) { return e.name == name; });
     bool const of_attempt = !attempts_.empty() && name.starts_with(prefix_ + "pc_");  // one that was dropped, or may come
-    if (!read && !of_attempt && !options_.is_read_elsewhere(name) && name != prefix_ + "queue_seed" && !is_of_process(name))
+    bool const elsewhere = options_.is_read_elsewhere(name) || options_.of_other_solver(name, prefix_);
+    if (!read && !of_attempt && !elsewhere && name != prefix_ + "queue_seed" && !is_of_process(name))
       log::warning("option -{} ({}) has no effect: neither {} nor {} reads it.", name, options_.find(name)->origin, method_name_,
                    preconditioner_->describe());
   }
