@@ -158,7 +158,9 @@ def test_options_that_a_page_names_are_there():
         re.findall(r"-([a-z]+_[a-z0-9_]+)", "".join(r.split(" | ")[0] for r in rows))
     )  # where one comes from
     assert len(of_petsc) > 12 and not (of_petsc - {"pc_type"}) & known
-    prefixes = re.compile(r"^(?:ksp_|sub_|mg_coarse_|mg_levels_)+(?=ksp_|pc_)")
+    prefixes = re.compile(
+        r"^(?:ksp_|sub_|mg_coarse_|mg_levels_|[up]_)+(?=ksp_|pc_)"
+    )  # u_ and p_: of a page's own solvers
     unknown = []
     for page in PAGES:
         for name in re.findall(r"(?<![\w-])-([a-z]+_[a-z0-9_]+)", page.read_text()):
