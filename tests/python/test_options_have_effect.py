@@ -122,6 +122,9 @@ def test_solvers_of_other_prefixes_keep_their_options(caplog, monkeypatch):
         with caplog.at_level(logging.WARNING, "asterism"):
             am.Solver(A, prefix="u_")
         assert ["-u_ksp_gmres_restart" in r.message for r in caplog.records] == [True]
+        am.use_argv(["-u_ksp_type", "cg", "-u_fine_ksp_type", "minres"], prefixes=["u_", "u_fine_"])
+        for prefix, method in (("u_", "cg"), ("u_fine_", "minres")):
+            assert am.Solver(A, prefix=prefix)._h.method == method
         am.use_argv(words[:2])
         with pytest.raises(am.OptionError, match=r"unknown option -.*use_argv\(prefixes="):
             am.Solver(A, prefix="p_")

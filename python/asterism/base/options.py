@@ -69,7 +69,7 @@ def use_argv(
     """
     _command_line[:] = sys.argv[1:] if argv is None else argv
     _read_elsewhere[:] = read_elsewhere
-    _prefixes[:] = sorted([prefixes] if isinstance(prefixes, str) else prefixes, key=len, reverse=True)
+    _prefixes[:] = [prefixes] if isinstance(prefixes, str) else prefixes
     apply_to_process()
 
 

@@ -201,9 +201,13 @@ std::string OptionReader::text(std::string_view name) {
 }
 
 std::optional<std::string_view> Options::of_other_solver(std::string_view name, std::string_view own) const {
-  if (!own.empty() && name.starts_with(own)) return std::nullopt;
-  auto const found = std::ranges::find_if(prefixes_, [&](auto const& other) { return other != own && name.starts_with(other); });
-  return found == prefixes_.end() ? std::nullopt : std::optional(name.substr(found->size()));
+  std::optional<std::string_view> whose;  // the longest prefix that it begins with
+  auto const take = [&](std::string_view prefix) {
+    if (name.starts_with(prefix) && (!whose || prefix.size() > whose->size())) whose = prefix;
+  };
+  take(own);
+  for (auto const& prefix : prefixes_) take(prefix);
+  return !whose || *whose == own ? std::nullopt : std::optional(name.substr(whose->size()));
 }
 
 bool OptionReader::given(std::string_view name) const { return options_.find(prefix_ + std::string(name)) != nullptr; }

@@ -260,7 +260,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   // lu solves at the same cost. Of an operator without entries two products alone say that it is Hermitian: they miss a skew part of some
   // percent in float32
   bool const by_lu = solves_by_lu() && null_space_.empty() && !A_->matrix()->half();
-  bool const by_products = watch.adjoint && !A_->matrix() && A_is_hermitian() && null_space_.empty() && knows_adjoint(*A_, b);
+  bool const by_products = watch.adjoint && !A_->matrix() && real_of(A_->dtype()) == Dtype::float32 && A_is_hermitian() &&
+                           null_space_.empty() && knows_adjoint(*A_, b);
   bool const adjoint = watch.adjoint && (!A_is_hermitian() || by_lu || by_products);
   OperatorPtr const system = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : A_;
   OperatorPtr inverse = adjoint && !by_products ? OperatorPtr(std::make_shared<la::Adjoint>(preconditioner_)) : preconditioner_;

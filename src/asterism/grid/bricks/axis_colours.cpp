@@ -13,7 +13,7 @@ AxisColours::AxisColours(i64 points, bool periodic, i64 reach, i64 low, i64 high
     bool const again = periodic && std::any_of(offsets.begin(), offsets.end(), [&](i64 o) { return around(o) == around(offset); });
     if (!again) offsets.push_back(offset);
   }
-  i64 least = std::max<i64>(std::min(2 * reach + 1, points), 1), rest = 0;
+  i64 least = std::min(2 * reach + 1, points), rest = 0;
   if (periodic && points % least != 0) {
     rest = points % least;
     i64 divisor = least;
