@@ -41,7 +41,7 @@ def _check(what: str, value: object, *, least: float = 0.0, above: bool = True) 
         raise InputError(f"{what} is {value!r}; a number {'above' if above else 'of at least'} {least:g} is needed.")
 
 
-_MOST_RANKS = 2**20  # which take a second and 200 MB; no machine runs more
+_MOST_RANKS = 2**20  # which take 0.3 s and 136 MB; no machine runs more
 
 
 def _check_ranks(ranks: object) -> None:
@@ -387,7 +387,7 @@ class FactorPattern:
 
         Notes
         -----
-        Cost: time of the order of the blocks and of the ranks, twice for each sweep; some 200 bytes a rank.
+        Cost: time of the order of the blocks and of the ranks, twice for each sweep; some 130 bytes a rank.
         Source: Ding, Liu, Williams and Li (2021), algorithm 2; the simulated times are this library's.
         """
         _check_ranks(ranks)
