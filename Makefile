@@ -20,6 +20,8 @@ export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath .
 
 # of pytest: one more than cores, as tests that start ranks or processes wait in part
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
+# of ctest, where a job of ranks counts as two: their start and end are mostly waiting
+JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? 2 * n : 16)))
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,7 +58,7 @@ build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels f
 	cmake --build build/release --target cpp_tests
 
 test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
-	ctest --test-dir build/release --output-on-failure -j 2
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 $(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
 	$(PIP) install -r scripts/requirements-tests.txt
@@ -90,15 +92,15 @@ sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanit
 	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address,undefined \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/asan
-	ctest --test-dir build/asan --output-on-failure -L serial -j 2
-	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L mpi -R '_3_ranks|comm_.*_2_ranks'
+	ctest --test-dir build/asan --output-on-failure -L serial -j $(JOBS)
+	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L mpi -R '_3_ranks|comm_.*_2_ranks' -j $(JOBS)
 
 tsan: $(STAMP)  ## C++ tests that use threads, under the thread sanitizer
 	@scripts/ensure_gtest.sh $(VENV)
 	cmake -S . -B build/tsan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=thread \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/tsan
-	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial -E fuzz -j 2
+	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial -E fuzz -j $(JOBS)
 
 FUZZ_SECONDS ?= 60
 fuzz: build  ## the readers under libFuzzer (clang) for FUZZ_SECONDS; a planted bug must be found first

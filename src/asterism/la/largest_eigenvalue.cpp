@@ -27,14 +27,15 @@ ExtremeEigenvalues extreme_eigenvalues(Operator const& A, Operator const& M, Vec
     double const alpha = rz / pq;
     diagonal.push_back(1 / alpha + (k ? beta_old / alpha_old : 0));
     if (k) off.push_back(std::sqrt(beta_old) / alpha_old);
+    ++out.steps;
+    if (out.steps == steps) break;
     axpy(-alpha, q, r);
     M.apply(r, z);
     double const rz_new = real_part(dot(r, z)).real();
     beta_old = rz_new / rz;
     alpha_old = alpha;
     rz = rz_new;
-    out.definite = out.definite && !(rz < 0);
-    ++out.steps;
+    out.definite = !(rz < 0);
     aypx(beta_old, z, p);
   }
   auto const n = diagonal.size();

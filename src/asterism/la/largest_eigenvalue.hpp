@@ -10,7 +10,7 @@ struct ExtremeEigenvalues {
   int steps = 0;         ///< that were done
 };
 /// Estimates of the extreme eigenvalues of M A (both Hermitian positive definite), from within, by a few Lanczos steps from a start vector
-/// that does not depend on the ranks. Cost: `steps` A and M. Collective.
+/// that does not depend on the ranks. Cost: `steps` products with A and applications of M. Collective.
 ExtremeEigenvalues extreme_eigenvalues(Operator const& A, Operator const& M, Vector const& like, int steps);
 /// The largest one alone.
 double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& like, int steps = 10);
