@@ -44,11 +44,8 @@ class SparseSum {
         waiting_values_(most_waiting) {}
 
   /// a times the row c, v of n entries; `room` entries may be read.
-  void add(T a, std::int32_t const* c, T const* v, std::int64_t n, std::int64_t room) {
-    if (n > 2 * width || n + width > room) {
-      add_waiting();
-      return add_terms(n, [=](std::int64_t r) { return c[r]; }, [=](std::int64_t) { return a; }, [=](std::int64_t r) { return v[r]; });
-    }
+  [[gnu::always_inline]] void add(T a, std::int32_t const* c, T const* v, std::int64_t n, std::int64_t room) {
+    if (n > 2 * width || n + width > room) return add_long(a, c, v, n);
     if (waiting_ + 3 * width > most_waiting) add_waiting();
     for (std::int64_t r = 0; r < n; r += width) {
       auto const at = waiting_ + r;
@@ -83,7 +80,12 @@ class SparseSum {
   std::int64_t most() const { return std::int64_t(size_) + waiting_; }
   /// Writes the row, ascending if asked for, and returns its length. A new row begins.
   std::int32_t take(std::int32_t* columns, T* values, bool ascending) {
-    if (size_ == 0 && waiting_ <= lanes) return take_few(columns, values, ascending);
+#if defined(__AVX2__)
+    using Few = Lanes<16 / Lanes<1>::width>;  // half of the comparisons
+    using Some = Lanes<32 / Lanes<1>::width>;
+    if (size_ == 0 && waiting_ <= Few::count) return take_few<Few>(columns, values, ascending);
+    if (size_ == 0 && waiting_ <= Some::count) return take_few<Some>(columns, values, ascending);
+#endif
     add_waiting();
     if (ascending) sort_columns(columns_.data(), size_, columns);
     else std::copy_n(columns_.data(), size_, columns);
@@ -99,13 +101,12 @@ class SparseSum {
  private:
   static constexpr int width = 8;
   static constexpr std::int32_t most_waiting = 512;
-#if defined(__AVX2__)
-  static constexpr std::int32_t lanes = 32;
-#else
-  static constexpr std::int32_t lanes = 0;  // few comparisons an instruction
-#endif
 
-  void add_waiting() {
+  [[gnu::noinline]] void add_long(T a, std::int32_t const* c, T const* v, std::int64_t n) {
+    add_waiting();
+    add_terms(n, [=](std::int64_t r) { return c[r]; }, [=](std::int64_t) { return a; }, [=](std::int64_t r) { return v[r]; });
+  }
+  [[gnu::noinline]] void add_waiting() {
     add_terms(
         waiting_, [c = waiting_columns_.data()](std::int64_t r) { return c[r]; },
         [a = waiting_factors_.data()](std::int64_t r) { return a[r]; }, [v = waiting_values_.data()](std::int64_t r) { return v[r]; });
@@ -130,15 +131,17 @@ class SparseSum {
     size_ = end;
   }
 
-  /// The row, of the waiting terms alone: terms with equal columns are added to the first one's.
+#if defined(__AVX2__)  // else few comparisons an instruction
+  /// The row, of the waiting terms alone: terms with equal columns are added to the first one's. What is behind them counts nowhere.
+  template <class Lanes>
   std::int32_t take_few(std::int32_t* columns, T* values, bool ascending) {
-    auto* const c = waiting_columns_.data();
+    auto const* const c = waiting_columns_.data();
     auto const* const a = waiting_factors_.data();
     auto const* const v = waiting_values_.data();
     std::int32_t const n = std::exchange(waiting_, 0);
     std::uint32_t firsts = 0;
-    T sums[std::max(lanes, 1)];
-    Lanes const all(c, n);
+    T sums[Lanes::count];
+    Lanes const all(c);
     for (std::int32_t k = 0; k < n; ++k) {
       auto const first = std::countr_zero(all.equal(c[k]));
       firsts |= std::uint32_t(first == k) << k;
@@ -155,48 +158,44 @@ class SparseSum {
     return at;
   }
 
-  /// Columns in registers; those behind the n ones are larger than all.
+  /// So many columns in registers.
+  template <int registers>
   struct Lanes {
 #if defined(__AVX512F__)
-    Lanes(std::int32_t* c, std::int32_t n) {
-      _mm512_storeu_si512(c + n, _mm512_set1_epi32(0x7fffffff));
-      _mm512_storeu_si512(c + n + 16, _mm512_set1_epi32(0x7fffffff));
-      low = _mm512_loadu_si512(c);
-      high = _mm512_loadu_si512(c + 16);
+    static constexpr int width = 16;
+    using Register = __m512i;
+    static Register load(std::int32_t const* c) { return _mm512_loadu_si512(c); }
+    static Register all(std::int32_t column) { return _mm512_set1_epi32(column); }
+    static std::uint32_t is_equal(Register x, Register y) { return _mm512_cmpeq_epi32_mask(x, y); }
+    static std::uint32_t is_less(Register x, Register y) { return _mm512_cmplt_epi32_mask(x, y); }
+#else
+    static constexpr int width = 8;
+    using Register = __m256i;
+    static Register load(std::int32_t const* c) { return _mm256_loadu_si256(reinterpret_cast<__m256i const*>(c)); }
+    static Register all(std::int32_t column) { return _mm256_set1_epi32(column); }
+    static std::uint32_t is_equal(Register x, Register y) { return bits(_mm256_cmpeq_epi32(x, y)); }
+    static std::uint32_t is_less(Register x, Register y) { return bits(_mm256_cmpgt_epi32(y, x)); }
+    static std::uint32_t bits(Register x) { return std::uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(x))); }
+#endif
+    static constexpr int count = registers * width;
+    explicit Lanes(std::int32_t const* c) {
+      for (int q = 0; q < registers; ++q) part[q] = load(c + width * q);
     }
     std::uint32_t equal(std::int32_t column) const {
-      auto const x = _mm512_set1_epi32(column);
-      return _mm512_cmpeq_epi32_mask(low, x) | std::uint32_t(_mm512_cmpeq_epi32_mask(high, x)) << 16;
+      return each([x = all(column)](Register y) { return is_equal(y, x); });
     }
     std::uint32_t smaller(std::int32_t column) const {
-      auto const x = _mm512_set1_epi32(column);
-      return _mm512_cmplt_epi32_mask(low, x) | std::uint32_t(_mm512_cmplt_epi32_mask(high, x)) << 16;
-    }
-    __m512i low, high;
-#elif defined(__AVX2__)
-    Lanes(std::int32_t* c, std::int32_t n) {
-      for (int q = 0; q < 4; ++q) _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + n + 8 * q), _mm256_set1_epi32(0x7fffffff));
-      for (int q = 0; q < 4; ++q) part[q] = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(c + 8 * q));
-    }
-    std::uint32_t equal(std::int32_t column) const {
-      return bits([x = _mm256_set1_epi32(column)](__m256i y) { return _mm256_cmpeq_epi32(y, x); });
-    }
-    std::uint32_t smaller(std::int32_t column) const {
-      return bits([x = _mm256_set1_epi32(column)](__m256i y) { return _mm256_cmpgt_epi32(x, y); });
+      return each([x = all(column)](Register y) { return is_less(y, x); });
     }
     template <class F>
-    std::uint32_t bits(F const& f) const {
+    std::uint32_t each(F const& f) const {
       std::uint32_t out = 0;
-      for (int q = 0; q < 4; ++q) out |= std::uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(f(part[q])))) << 8 * q;
+      for (int q = 0; q < registers; ++q) out |= f(part[q]) << (width * q);
       return out;
     }
-    __m256i part[4];
-#else
-    Lanes(std::int32_t*, std::int32_t) {}
-    std::uint32_t equal(std::int32_t) const { return 0; }
-    std::uint32_t smaller(std::int32_t) const { return 0; }
-#endif
+    Register part[registers];
   };
+#endif
 
   Buffer<T> sums_;
   Buffer<std::int32_t> rows_;     // that a column occurred in last
