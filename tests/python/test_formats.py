@@ -206,6 +206,7 @@ def test_fortran_formats(tmp_path):
         ("(1P,4D12.4)", f"{'1.5000D+01':>12s}{'-2.5D+00':>12s}", [15, -2.5]),
         ("(4(1PE12.4))", f"{'1.5000E+01':>12s}{'2.5-100':>12s}", [15, 2.5e-100]),
         ("(2P,4F12.4)", f"{'150.0':>12s}{'-25.':>12s}", [1.5, -0.25]),
+        ("(4E 12.4)", f"{'3.0E+00':>12s}{'-1.0E+00':>12s}", [3, -1]),  # as in files of Trilinos; Fortran skips blanks
         ("(4G12.4)", f"{'  +7':>12s}{'1E-400':>12s}", [7, 0]),
     ):
         lines = [*head[:3], f"{'(13I6)':16s}{'(16I5)':16s}{form:20s}", *head[4:6], text]
@@ -223,6 +224,8 @@ def test_matlab_hdf5_and_archives_of_matrices(rng, tmp_path):
     assert same(am.read_matrix(tmp_path / "one.mat"), S)
     assert same(am.read_matrix(tmp_path / "two.mat", name="M"), 2 * S)
     assert same(am.read_matrix(tmp_path / "problem.mat"), C)
+    scipy.io.savemat(tmp_path / "old.mat", {"K": S.tocsc()}, format="4")  # it begins with no text, only with numbers
+    assert same(am.read_matrix(tmp_path / "old.mat"), S)
     with pytest.raises(am.FormatError, match="holds K, M: say which with name="):
         am.read_matrix(tmp_path / "two.mat")
     with h5py.File(tmp_path / "v73.mat", "w", userblock_size=512) as f:
@@ -253,6 +256,15 @@ def test_matlab_hdf5_and_archives_of_matrices(rng, tmp_path):
     A = am.read_matrix(tmp_path / "x.tar.gz")
     assert abs(A.to_scipy() - S).max() < 1e-14
     assert np.array_equal(am.read_vector(tmp_path / "x.tar.gz"), np.arange(11.0))
+    text = hb("RUA", 2, 2, [1, 2, 3], [2, 1], [1.0, 2.0]).encode()
+    with tarfile.open(tmp_path / "y.tar.gz", "w:gz") as t:  # SuiteSparse's files in Rutherford-Boeing format
+        for name, content in (("y/y.txt", b"about y"), ("y/y.rb", text)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            t.addfile(member, io.BytesIO(content))
+    assert np.array_equal(am.read_matrix(tmp_path / "y.tar.gz").to_scipy().toarray(), [[0, 2], [1, 0]])
+    with pytest.raises(am.FormatError, match=r"y.tar.gz' holds no NAME/NAME_b.mtx\."):
+        am.read_vector(tmp_path / "y.tar.gz")
 
 
 def test_save_and_load_keep_everything(rng, tmp_path):

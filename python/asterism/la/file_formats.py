@@ -19,22 +19,8 @@ __all__ = [
     "format_with",
 ]
 
-_HARWELL_BOEING = (
-    ".rb",
-    ".hb",
-    ".rua",
-    ".rsa",
-    ".rza",
-    ".rra",
-    ".cua",
-    ".csa",
-    ".cha",
-    ".pua",
-    ".psa",
-    ".pra",
-    ".iua",
-    ".isa",
-)
+# RUA: real unsymmetric assembled. The others: complex, pattern, integer; symmetric, Hermitian, skew, rectangular
+_HARWELL_BOEING = (".rb", ".hb", *(f".{values}{symmetry}a" for values in "rcpi" for symmetry in "ushzr"))
 MATRIX_MARKET, COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
 PETSC = (".petsc", ".petscbin", ".bin", ".dat")
 
@@ -69,6 +55,8 @@ def format_of(path: str | Path) -> str:
         with p.open("rb") as f:  # MATLAB 7.3 files are HDF5 behind 512 bytes of text
             f.seek(512)
             return "hdf5" if f.read(8) == b"\x89HDF\r\n\x1a\n" else "matlab"
+    if name.endswith(".mat"):  # files of MATLAB 4 begin with numbers
+        return "matlab"
     if head.startswith(b"PK"):
         return "npz"
     if head.startswith(b"\x93NUMPY"):

@@ -32,19 +32,20 @@ def the_one(path: str, names: list[str], wanted: str | None, how: str = "--name"
 
 
 def extracted(path: str, folder: str, ending: str) -> str:
-    """Extract ``NAME/NAME<ending>.mtx`` of a SuiteSparse archive; return where it lies."""
+    """Extract ``NAME/NAME<ending>.mtx`` of a SuiteSparse archive, or its ``NAME/NAME.rb``; return where it lies."""
+    endings = (".mtx",) if ending else (".mtx", ".rb")
     try:
         with tarfile.open(path) as tar:
-            files = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".mtx")]
+            files = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(endings)]
             main = [m for m in files if Path(m.name).stem == Path(m.name).parent.name]
             base = Path(main[0].name).stem if main else Path(files[0].name).stem if len(files) == 1 else None
             found = next((m for m in files if base is not None and Path(m.name).stem == base + ending), None)
             if found is None:
-                names = ", ".join(m.name for m in files) or "no .mtx file"
-                raise FormatError(f"'{path}' holds {names}, but not NAME/NAME{ending}.mtx.")
+                names, wanted = ", ".join(m.name for m in files), " or ".join(f"NAME/NAME{ending}{e}" for e in endings)
+                raise FormatError(f"'{path}' holds {f'{names}, but ' if names else ''}no {wanted}.")
             source = tar.extractfile(found)
             assert source is not None
-            target = Path(folder) / "matrix.mtx"
+            target = Path(folder) / f"matrix{Path(found.name).suffix}"
             with target.open("wb") as out:
                 while piece := source.read(1 << 22):
                     out.write(piece)

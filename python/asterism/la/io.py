@@ -111,7 +111,8 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     elif kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
             member = agreed(c, lambda: extracted(p, folder, ""))
-            A = Matrix(_core.read_matrix_market(member, c, block_size))
+            read_member = _core.read_harwell_boeing if member.endswith(".rb") else _core.read_matrix_market
+            A = Matrix(read_member(member, c, block_size))
     elif kind == "npy":
         raise FormatError(f"'{p}' is a dense array. read_vector reads it.")
     else:

@@ -65,7 +65,9 @@ class Reader {
     if (!real_from(number_, v, path_, in_.line_number())) bad("'{}' should be {}.", s, what);
     return exponent || f.scale == 0 ? v : v * std::pow(10.0, -f.scale);
   }
-  Format format_of(std::string_view text, char const* what) const {
+  Format format_of(std::string_view given, char const* what) const {
+    std::string text(given);
+    std::erase(text, ' ');  // they mean nothing in Fortran: (5E 16.8)
     Format f;
     i64 number = -1;
     bool found = false;
@@ -88,14 +90,14 @@ class Reader {
         f.width = number;
         found = true;
         break;
-      } else if (c == ',' || c == ' ' || c == 'X' || c == ')') {
+      } else if (c == ',' || c == 'X' || c == ')') {
         number = -1;
       } else {
         break;
       }
     }
     if (!found || f.width < 1 || f.per_line < 1)
-      bad("'{}' is no format of {} that is understood, as (16I5) or (1P,5E15.8).", trimmed(text), what);
+      bad("'{}' is no format of {} that is understood, as (16I5) or (1P,5E15.8).", trimmed(given), what);
     return f;
   }
   /// n fields, each given to take(text).
