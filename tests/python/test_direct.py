@@ -176,3 +176,43 @@ def test_the_same_bits_for_any_number_of_threads(kind, dtype):
     for others in found[1:]:
         for x, y in zip(found[0], others, strict=True):
             assert np.array_equal(x, y)
+
+
+def interior_point(variables, constraints, twice=0, regularised=0.0):
+    """The matrix of a step of an interior point method: full rows, and a barrier with entries from 1e-6 to 1e6."""
+    rng = np.random.default_rng(2)
+    B = (rng.random((constraints, variables)) < 0.5) * rng.integers(1, 9, (constraints, variables))
+    B = sp.csr_array(np.vstack([B, B[:twice]]).astype(float))
+    barrier = sp.diags_array(-(10.0 ** rng.uniform(-6, 6, variables)))
+    lower = regularised * sp.eye_array(B.shape[0]) if regularised else None
+    return sp.csr_array(sp.block_array([[barrier, B.T], [B, lower]]))
+
+
+def test_small_entries_of_a_barrier_are_pivots_and_are_not_delayed(rng):
+    A = interior_point(1500, 10)
+    b = rng.standard_normal(A.shape[0])
+    by_matching, plain = (
+        am.Solver(A, ksp="preonly", pc="cholesky", options=f"-pc_factor_matching {matching}")
+        for matching in ("auto", "false")
+    )
+    negative = np.count_nonzero(np.linalg.eigvalsh(A.toarray()) < 0)
+    for s in (by_matching, plain):
+        assert backward_error(A, s.solve(b), b) <= 1e-15
+        assert s.factors["negative"] == negative
+    assert by_matching.factors["delayed"] == 0 and "scaled by a matching" in by_matching.view()
+    assert 10 * by_matching.factors["entries"] < plain.factors["entries"]
+    d = 10.0 ** rng.uniform(-3, 3, A.shape[0])
+    other = sp.csr_array(sp.diags_array(d) @ A @ sp.diags_array(d))  # new values are scaled anew
+    by_matching.update(other)
+    assert by_matching.reused and by_matching.factors["delayed"] == 0
+    assert backward_error(other, by_matching.solve(b), b) <= 1e-15
+
+
+def test_scales_that_hide_a_regularisation_are_not_kept(rng):
+    A = interior_point(300, 20, twice=10, regularised=1e-8)
+    b = rng.standard_normal(A.shape[0])
+    s = am.Solver(A, ksp="preonly", pc="cholesky")
+    assert backward_error(A, s.solve(b), b) <= 1e-15
+    assert not any("singular" in note for note in s.info.notes)
+    hidden = am.Solver(A, ksp="preonly", pc="cholesky", options="-pc_factor_matching true")
+    assert hidden.factors["condition"] > 100 * s.factors["condition"]

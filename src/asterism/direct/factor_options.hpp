@@ -12,7 +12,8 @@ enum class Matching : std::uint8_t { automatic, yes, no };
 
 struct FactorOptions {
   FactorKind kind = FactorKind::lu;
-  Matching matching = Matching::automatic;  ///< automatic: if the diagonal has zeros or weak entries. Of lu alone
+  /// Of lu rows are matched to columns, of hermitian a matching gives the scales; automatic: if the diagonal has zeros or weak entries.
+  Matching matching = Matching::automatic;
   std::string ordering = "auto";  ///< auto, natural, rcm, amd, nd, colamd; auto: nd of large matrices where METIS is found, else amd
   /// Of hermitian: rows that are to be one pivot of two, where zeros are on the diagonal, stay together. For more fill pivots need not be
   /// delayed, which is for factors whose pivots come from blocks.

@@ -20,7 +20,7 @@ struct FactorInfo {
   std::int64_t negative = 0;    ///< negative eigenvalues (Hermitian kinds): the inertia
   double growth = 1;            ///< largest entry of the factors beside the largest of the scaled matrix
   std::int32_t supernodes = 0, largest_front = 0;
-  bool matched = false;
+  bool matched = false, scaled_by_matching = false;
   std::string ordering;  ///< natural, rcm, amd, nd, or what another library calls its own
   std::string by;        ///< the library that made them, with its version; empty: this one
 };

@@ -32,6 +32,7 @@ struct Factors::Impl : Analysis {
     info.predicted = predicted;
     info.supernodes = symbolic.nodes.count();
     info.matched = matched;
+    info.scaled_by_matching = scaled_by_matching;
     info.ordering = ordering;
   }
   FactorInfo info;
@@ -107,6 +108,7 @@ Factors& Factors::operator=(Factors&&) noexcept = default;
 bool Factors::update(la::Csr const& a) {
   static int const numeric_event = profile::event("FactorNumeric");
   if (!impl_->rescale(a)) return false;
+  impl_->info.scaled_by_matching = impl_->scaled_by_matching;
   profile::Scope const scope(numeric_event, 0, impl_->predicted.flops);
   impl_->compute(a);
   return true;

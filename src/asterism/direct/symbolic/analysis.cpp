@@ -65,6 +65,12 @@ bool Analysis::rescale(la::Csr const& a) {
   require_square_and_finite(a, name());
   if (hermitian()) require_hermitian(a, "cholesky");
   if (!matched) equilibrate(a);
+  scaled_by_matching = asks_for_scales(la::look_at_diagonal(a, row_scale, column_scale));
+  if (scaled_by_matching) {
+    auto const found = la::maximum_product_matching(a);
+    require_structural_rank(found, n, name());
+    scale_alike(found);
+  }
   if (options.kind != FactorKind::lu || options.matching != Matching::automatic) return true;
   Ints column_of_row(matched ? std::size_t(n) : 0);
   for (std::size_t k = 0; k < column_of_row.size(); ++k) column_of_row[std::size_t(rows[k])] = columns[k];
@@ -77,10 +83,12 @@ void Analysis::match(la::Csr const& a) {
   equilibrate(a);
   auto const diagonal = la::look_at_diagonal(a, row_scale, column_scale);
   matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
+  scaled_by_matching = asks_for_scales(diagonal);
   bool const paired = hermitian() && options.pairs && diagonal.weak > 0;
-  if (diagonal.zeros > 0 || matched || paired) {
+  if (diagonal.zeros > 0 || matched || scaled_by_matching || paired) {
     auto const found = la::maximum_product_matching(a);
     require_structural_rank(found, n, name());
+    if (scaled_by_matching) scale_alike(found);
     if (paired) partner = partners(scaled(a), found);
     if (matched) {
       for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
@@ -95,6 +103,20 @@ void Analysis::equilibrate(la::Csr const& a) {
   column_scale = row_scale;
   if (options.equilibrate) equilibrate_by_powers_of_two(a, row_scale, column_scale);
 }
+
+bool Analysis::asks_for_scales(la::Diagonal const& diagonal) const {
+  if (options.kind != FactorKind::hermitian || !options.equilibrate) return false;
+  return options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0);
+}
+
+/// The scale of a Hermitian matrix from those of its rows and columns (Duff and Pralet 2005). Entries of the diagonal that are small beside
+/// their rows, as those of a barrier are, then are pivots, and are not delayed until fronts fill up.
+void Analysis::scale_alike(la::Matching const& found) {
+  for (std::size_t i = 0; i < std::size_t(n); ++i)
+    row_scale[i] = power_of_two(std::sqrt(found.row_scale[i]) * std::sqrt(found.column_scale[i]));
+  column_scale = row_scale;
+}
+
 la::Csr Analysis::scaled(la::Csr const& a) const {
   Ints as_they_are(static_cast<std::size_t>(n));
   std::iota(as_they_are.begin(), as_they_are.end(), 0);

@@ -8,6 +8,8 @@
 #include "asterism/direct/symbolic/preparation.hpp"
 #include "asterism/direct/symbolic/symbolic.hpp"
 #include "asterism/la/formats/csr.hpp"
+#include "asterism/la/ordering/diagonal.hpp"
+#include "asterism/la/ordering/matching.hpp"
 
 namespace asterism::direct {
 
@@ -22,6 +24,7 @@ struct Analysis {
   Symbolic symbolic;
   FactorPrediction predicted;
   bool matched = false;
+  bool scaled_by_matching = false;    ///< of kind hermitian: with rows where they are
   std::vector<std::int32_t> partner;  ///< of each row of A, with options.pairs; empty: all are alone
   std::string ordering;               ///< natural, rcm, amd or nd
 
@@ -43,6 +46,8 @@ struct Analysis {
  private:
   void match(la::Csr const& a);
   void equilibrate(la::Csr const& a);
+  bool asks_for_scales(la::Diagonal const& diagonal) const;
+  void scale_alike(la::Matching const& found);
   la::Csr scaled(la::Csr const& a) const;
   std::vector<std::int32_t> order_of(la::Csr const& pattern, la::Graph const& graph);
   std::vector<std::int32_t> automatic_order(la::Graph const& graph);

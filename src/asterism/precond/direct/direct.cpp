@@ -69,6 +69,9 @@ OptionTable const& cholesky_table() {
     auto all = shared_options(false);
     std::string const of_lu = "It is offered for -pc_type lu.";
     all.push_back(solver_option({"cholmod"}, {{"umfpack", of_lu}, {"superlu", of_lu}, {"mumps", of_lu}}));
+    all.push_back(choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
+                                "of L D L^H: scales come from a matching, so that small entries of the diagonal need not be delayed; "
+                                "auto: if the diagonal has zeros or weak entries"));
     all.push_back(choice_option("pc_cholesky_type", "auto", {"auto", "positive_definite", "indefinite"},
                                 "indefinite: L D L^H with blocks of one and two; auto: L L^H, and L D L^H where that breaks down"));
     all.push_back(
@@ -86,6 +89,10 @@ SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& nam
   if (!peers_own) rule.factors.pivot_threshold = r.real("pc_factor_pivot_threshold");
   rule.factors.memory_limit = std::size_t(r.real("pc_factor_memory_limit"));
   rule.factors.flop_limit = r.real("pc_factor_flop_limit");
+  auto const matching = r.text("pc_factor_matching");
+  rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
+                          : matching == "true" ? direct::Matching::yes
+                                               : direct::Matching::no;
   rule.projects = nest.projects;
   auto const on_gpu = r.text("pc_factor_gpu_solve");
   rule.gpu_solves = on_gpu == "auto" ? GpuSolves::automatic : on_gpu == "true" ? GpuSolves::always : GpuSolves::never;
@@ -144,10 +151,6 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
                                   {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size",
                                    "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
-  auto const matching = r.text("pc_factor_matching");
-  rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
-                          : matching == "true" ? direct::Matching::yes
-                                               : direct::Matching::no;
   return made(r, A, rule);
 }
 
@@ -163,8 +166,8 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
                            "-pc_factor_mat_solver_type {}.",
                            r.text("pc_factor_mat_solver_type"), ours);
   if (auto made = made_by_another(r, A, rule,
-                                  {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size",
-                                   "pc_factor_checksums", "pc_factor_gpu_solve"}))
+                                  {"pc_factor_pivot_threshold", "pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees",
+                                   "pc_factor_block_size", "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
   return made(r, A, rule);
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <mutex>
+#include <tuple>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
@@ -46,6 +48,8 @@ void normalise(std::span<T> v) {
   for (auto& x : v) x = x * T(real_t<T>(1 / std::sqrt(sum)));
 }
 
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
 class SparseDirect final : public Preconditioner, public DirectFactors {
  public:
   SparseDirect(Matrix const& A, SparseRule rule)
@@ -77,7 +81,10 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
     }
     if (gpu_.solve()) out += format("\n  solves: on the GPU, {} there", megabytes(double(gpu_.solve()->memory_bytes())));
     out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
-                  i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
+                  i.matched              ? ", rows matched"
+                  : i.scaled_by_matching ? ", scaled by a matching"
+                                         : "",
+                  i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
     if (rule_.factors.kind != FactorKind::lu)
       out += format("\n  eigenvalues of D: {} positive, {} negative, {} replaced; {} blocks of two",
@@ -178,18 +185,47 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
       rule_.factors.kind = FactorKind::hermitian;
       factors_ = std::make_shared<Factors>(a, rule_.factors);
     }
-    auto const [rows, columns] = vanish;
-    if (rows || columns) leave_out_constants<T>(rows, columns);
+    auto condition = looked_at<T>(a, vanish);
+    bool const others = factors_->info().scaled_by_matching && rule_.factors.matching == direct::Matching::automatic;
+    if (condition > 0 && others) condition = factor_with_other_scales<T>(a, vanish, condition);
     auto const& i = factors_->info();
     ASTERISM_REQUIRE(i.replaced <= (null_ ? 1 : 0) || rule_.projects, value,
                      "{}: the matrix is singular to working precision: {} of {} pivots are at rounding level{}. Look for an equation that "
                      "repeats others or a boundary condition that is missing; give its null space (null_space=), if it has one; "
                      "am.least_squares takes singular matrices.",
                      rule_.name, i.replaced, a.rows, null_ ? ", more than the constants in its null space explain" : "");
-    double const limit = 0.1 / epsilon_of(dtype_);
-    condition_ = rule_.projects ? 0 : null_ ? condition_beside_constants<T>(a) : factors_->condition_beyond(limit);
-    if (condition_ <= limit) condition_ = 0;
+    condition_ = condition;
     return true;
+  }
+
+  /// Scales from a matching can hide entries that matter, as those of a regularisation, beside others that they make large.
+  template <class T>
+  double factor_with_other_scales(la::Csr const& a, std::pair<bool, bool> vanish, double condition) {
+    auto const before = std::tuple(factors_, null_);
+    auto plain = rule_.factors;
+    plain.matching = direct::Matching::no;
+    try {
+      factors_ = std::make_shared<Factors>(a, plain);
+      if (auto const now = looked_at<T>(a, vanish); now < condition) return now;
+    } catch (Error const& e) {
+      if (e.kind() != ErrorKind::memory) throw;
+    }
+    std::tie(factors_, null_) = before;
+    return condition;
+  }
+
+  /// Of new factors, with what is known of the null space left out: the condition number, if it is so large that x may have no digit, else
+  /// 0.
+  template <class T>
+  double looked_at(la::Csr const& a, std::pair<bool, bool> vanish) {
+    auto const [rows, columns] = vanish;
+    null_.reset();
+    if (rows || columns) leave_out_constants<T>(rows, columns);
+    if (rule_.projects) return 0;
+    if (factors_->info().replaced > (null_ ? 1 : 0)) return infinite;
+    double const limit = 0.1 / epsilon_of(dtype_);
+    double const condition = null_ ? condition_beside_constants<T>(a) : factors_->condition_beyond(limit);
+    return condition > limit ? condition : 0;
   }
 
   /// An estimate in the 2-norm, of two solves, without the null vector that is known.
