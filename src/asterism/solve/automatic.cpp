@@ -79,8 +79,7 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   bool const at_once = rows <= few_rows && found.dominant < 0.5;
   if (at_once) {
     out.attempts.push_back(factors(found, definite, 0));
-  } else if (definite ? rows <= rows_for_direct_first && found.half_dominant < 0.5
-                      : rows <= rows_for_lu_first && found.dominant < 0.5 && found.zero_diagonals == 0) {
+  } else if (rows <= rows_for_direct_first && (definite ? found.half_dominant < 0.5 : found.dominant < 0.5 && found.zero_diagonals == 0)) {
     out.attempts.push_back(factors(found, definite, flops_for_an_entry * double(found.entries)));
   }
   if (definite) out.attempts.push_back({"amg", {}});

@@ -156,7 +156,7 @@ void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
 void count_dominant_rows(Matrix const& A, Inspection& found) {
   auto const rows = A.global_rows();
   auto const& space = A.range();
-  if (rows == 0 || rows > std::max(rows_for_direct_first, rows_for_lu_first)) return;
+  if (rows == 0 || rows > rows_for_direct_first) return;
   if (space.near_null_space() || (space.block_size() > 1 && space.coordinates())) return;  // amg has what it needs
   auto const B = A.half() ? A.general() : A;
   std::int64_t counts[2] = {0, 0};

@@ -57,8 +57,8 @@ struct Inspection {
   double dominant = 1, half_dominant = 1;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
 };
-/// Dominance is counted where a direct solve may come first, of at most so many rows: of a definite matrix, and of another one.
-constexpr std::int64_t rows_for_direct_first = 10000, rows_for_lu_first = 30000;
+/// Dominance is counted where a direct solve may come first, of at most so many rows.
+constexpr std::int64_t rows_for_direct_first = 30000;
 /// Of an operator without entries: only its size, and whether it is Hermitian. unscaled, largest: the matrix that was scaled to A, in which
 /// rows may have vanished, and its largest entry; 0: it is looked for. Collective.
 Inspection inspect(Operator const& A, Matrix const* unscaled = nullptr, double largest = 0);
