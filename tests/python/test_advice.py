@@ -256,6 +256,21 @@ def test_factors_of_a_definite_band_come_first():
     assert np.linalg.norm(1 - S @ x) <= 1.001e-9 * np.sqrt(12000)
 
 
+def test_factors_that_cost_little_come_soon_where_ilu_gets_nowhere(rng):
+    def shifted(points, part):
+        S = am.gallery.convection_diffusion(points, (1.0, 0.3, 0.2)[: len(points)]).to_scipy()
+        return sp.csr_array(S - S.diagonal()[0] / part * sp.eye_array(S.shape[0]))
+
+    # a strip has cheap factors, a cube has not; of so many rows ilu may go on for 163 iterations and more
+    for S, before in ((shifted((20, 1700), 2), 60), (shifted((32, 32, 32), 8), 163)):
+        b = rng.standard_normal(S.shape[0])
+        x, info = am.solve(S, b, rtol=1e-9)
+        assert info.preconditioner.startswith("lu (sparse") and info.iterations == before + 1, info
+        assert any(f"pc auto: lu (after {before} iterations of gmres with ilu" in n for n in info.notes), info.notes
+        assert len(info.residual_norms) == before + 2
+        assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
+
+
 def test_a_nested_auto_takes_no_factors_that_have_a_limit():
     """It has no other attempt, where the factors would be too large."""
     S = am.gallery.convection_diffusion((14, 14, 14), (1.0, 0.3, 0.2)).to_scipy()

@@ -46,6 +46,9 @@ AutomaticAttempt factors(Inspection const& found, bool definite, double flop_lim
 /// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
 std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 200, 25, 2000); }
 
+/// Of many rows that is long. After so many iterations, two cycles of gmres, factors take their turn if they cost little.
+constexpr std::int64_t iterations_before_cheap_factors = 60;
+
 /// From the first and the last norm: in how many more iterations all columns are there, if they go on at this rate.
 double left_to_do(std::vector<std::vector<double>> const& history, std::vector<double> const& now, std::vector<double> const& targets) {
   double most = 0;
@@ -249,6 +252,16 @@ std::string Solver::take_stronger(std::string const& why) {
   }
 }
 
+/// Instead of ilu, if they take no more work than where they come first.
+bool Solver::take_cheap_factors(std::string const& why) {
+  auto const all = attempts_;
+  attempts_ = {all[0], all[1]};
+  attempts_[1].flop_limit = flops_for_an_entry * double(seen().entries);
+  if (take_stronger(why).empty()) return true;
+  attempts_ = all;
+  return false;
+}
+
 /// The columns that the method before took together, one after the other, from where they came to.
 SolveInfo Solver::goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch) {
   krylov::Watcher watcher;
@@ -274,6 +287,9 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
   bool longer = false;  // once for each attempt
   std::int64_t done_before = 0;
   std::int64_t most = patience(b.global_size());
+  bool cheap_ones_next = attempt_ == 0 && attempts_[0].type == "ilu" && (attempts_[1].type == "lu" || attempts_[1].type == "cholesky") &&
+                         most > iterations_before_cheap_factors;
+  if (cheap_ones_next) most = iterations_before_cheap_factors;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();
     auto const limit = std::min(stronger ? most : rule_.max_it, rule_.max_it - all.iterations);
@@ -299,16 +315,22 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     if (now.out_of_iterations && !longer && left <= 1.2 * double(spent)) {
       longer = true;
       most = 2 * spent;
-      done_before = spent;
+      done_before += spent;
       continue;
     }
     double worst = 0;
     for (std::size_t j = 0; j < all.true_residual.size(); ++j)
       if (all.rhs_norm[j] > 0) worst = std::max(worst, all.true_residual[j] / all.rhs_norm[j]);
     if (!(worst < 1)) copy(guess, x);  // NaN too
-    if (auto const failed = take_stronger(format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done_before + spent,
-                                                 method_name_, preconditioner_type_, worst));
-        !failed.empty()) {
+    auto const why = format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done_before + spent, method_name_,
+                            preconditioner_type_, worst);
+    if (std::exchange(cheap_ones_next, false) && spent == limit) {
+      if (!take_cheap_factors(why)) {
+        most = patience(b.global_size()) - spent;
+        done_before += spent;
+        continue;
+      }
+    } else if (auto const failed = take_stronger(why); !failed.empty()) {
       all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
       return all;
     }

@@ -160,6 +160,7 @@ class Solver {
   void prepare_preconditioner();
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
+  bool take_cheap_factors(std::string const& why);
   void note_small_rows(Vector const& x, Vector const& residual, std::vector<std::string>& notes);
   void look_beside_null_space();
   /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
