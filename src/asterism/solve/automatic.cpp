@@ -254,6 +254,7 @@ std::string Solver::take_stronger(std::string const& why) {
 
 /// Instead of ilu, if they take no more work than where they come first.
 bool Solver::take_cheap_factors(std::string const& why) {
+  looked_for_cheap_factors_ = true;
   auto const all = attempts_;
   attempts_ = {all[0], all[1]};
   attempts_[1].flop_limit = flops_for_an_entry * double(seen().entries);
@@ -287,8 +288,8 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
   bool longer = false;  // once for each attempt
   std::int64_t done_before = 0;
   std::int64_t most = patience(b.global_size());
-  bool cheap_ones_next = attempt_ == 0 && attempts_[0].type == "ilu" && (attempts_[1].type == "lu" || attempts_[1].type == "cholesky") &&
-                         most > iterations_before_cheap_factors;
+  bool cheap_ones_next = !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" &&
+                         (attempts_[1].type == "lu" || attempts_[1].type == "cholesky") && most > iterations_before_cheap_factors;
   if (cheap_ones_next) most = iterations_before_cheap_factors;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();

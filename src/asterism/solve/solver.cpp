@@ -337,6 +337,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
                          attempts[attempt_].text() == attempts_[attempt_].text();
     attempts_ = std::move(attempts);
     if (!goes_on) attempt_ = 0, why_attempt_.clear();
+    if (!same_pattern) looked_for_cheap_factors_ = false;
     no_factors_.clear();
     std::vector<EffectiveOption> not_again;
     auto type = by_itself ? attempts_[attempt_].type : chosen_preconditioner({&options_, prefix_, &not_again}, "auto");

@@ -225,6 +225,7 @@ class Solver {
   precond::PreconditionerPtr preconditioner_;
   std::vector<AutomaticAttempt> attempts_;  // of pc auto, else none
   std::size_t attempt_ = 0;                 // the one in use
+  bool looked_for_cheap_factors_ = false;   // instead of ilu
   std::string why_attempt_;                 // not the one before it
   std::string no_factors_;                  // what a direct attempt found wrong with the values
   std::size_t record_without_preconditioner_ = 0;
