@@ -71,6 +71,8 @@ def test_cholesky_refuses_what_is_not_hermitian(rng):
     A = sp.csr_array(am.gallery.poisson((9, 9)).to_scipy() - 3 * sp.eye_array(81))
     with pytest.raises(am.BreakdownError, match="not positive definite"):
         am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type="positive_definite")
+    with pytest.raises(am.OptionError, match="-pc_factor_matching: L L.H takes its pivots from the diagonal"):
+        am.Solver(A, pc="cholesky", options="-pc_cholesky_type positive_definite -pc_factor_matching true")
 
 
 def test_structurally_singular(rng):

@@ -160,6 +160,9 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
   auto const type = r.text("pc_cholesky_type");
   rule.factors.kind = type == "indefinite" ? direct::FactorKind::hermitian : direct::FactorKind::cholesky;
   rule.may_be_indefinite = type == "auto";
+  ASTERISM_REQUIRE_ALIKE(type != "positive_definite" || r.text("pc_factor_matching") != "true", option,
+                         "option -pc_factor_matching: L L^H takes its pivots from the diagonal, with any scales. Use "
+                         "-pc_cholesky_type indefinite.");
   if (r.text("pc_factor_mat_solver_type") != ours)
     ASTERISM_REQUIRE_ALIKE(type != "indefinite", option,
                            "option -pc_cholesky_type: {} has no L D L^H for indefinite matrices. Use "
