@@ -20,7 +20,7 @@ export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath .
 
 # of pytest: one more than cores, as tests that start ranks or processes wait in part
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
-# of ctest, where a job of ranks counts as two: their start and end are mostly waiting
+# of ctest; a test on ranks counts as two. Ranks mostly wait while they begin and end
 JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? 2 * n : 16)))
 
 help:  ## this list

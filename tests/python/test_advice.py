@@ -248,9 +248,7 @@ def test_factors_come_first_where_few_rows_are_dominated_and_fill_is_small(rng):
 
 def test_factors_of_a_definite_band_come_first():
     P = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(12000, 12000))
-    S = sp.csr_array(
-        P @ P @ P + sp.eye_array(12000)
-    )  # 21 beside 44: fewer than half of the rows have half of their sum
+    S = sp.csr_array(P @ P @ P + sp.eye_array(12000))  # 21 on the diagonal, beside 44: less than half
     x, info = am.solve(S, np.ones(12000), rtol=1e-9)
     assert info.preconditioner.startswith("cholesky (sparse") and info.iterations == 1
     assert np.linalg.norm(1 - S @ x) <= 1.001e-9 * np.sqrt(12000)
@@ -269,6 +267,11 @@ def test_factors_that_cost_little_come_soon_where_ilu_gets_nowhere(rng):
         assert any(f"pc auto: lu (after {before} iterations of gmres with ilu" in n for n in info.notes), info.notes
         assert len(info.residual_norms) == before + 2
         assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
+    # half way after 60 iterations
+    S = shifted((20, 1700), 2.2)
+    x, info = am.solve(S, b := rng.standard_normal(S.shape[0]), rtol=1e-9)
+    assert info.preconditioner.startswith("ilu") and 90 < info.iterations < 150, info
+    assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
 
 
 def test_a_nested_auto_takes_no_factors_that_have_a_limit():

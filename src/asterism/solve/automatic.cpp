@@ -49,13 +49,13 @@ std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows 
 /// Of many rows that is long. After so many iterations, two cycles of gmres, factors take their turn if they cost little.
 constexpr std::int64_t iterations_before_cheap_factors = 60;
 
-/// From the first and the last norm: in how many more iterations all columns are there, if they go on at this rate.
-double left_to_do(std::vector<std::vector<double>> const& history, std::vector<double> const& now, std::vector<double> const& targets) {
+/// From the first norms and those after so many steps: in how many more iterations all columns are there, if they go on at this rate.
+double left_to_do(std::vector<double> const& first, std::size_t steps, std::vector<double> const& now, std::vector<double> const& targets) {
   double most = 0;
   for (std::size_t j = 0; j < now.size(); ++j) {
     if (now[j] <= targets[j]) continue;
-    double const done = std::log(history.front()[j] / now[j]), needed = std::log(now[j] / targets[j]);
-    most = std::max(most, done > 0 ? needed / done * double(history.size() - 1) : 1e300);
+    double const done = std::log(first[j] / now[j]), needed = std::log(now[j] / targets[j]);
+    most = std::max(most, done > 0 ? needed / done * double(steps) : 1e300);
   }
   return std::isnan(most) ? 1e300 : most;
 }
@@ -285,11 +285,15 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
   copy(x, guess);
   SolveInfo all;
   auto const no_more = [&](std::int64_t its) { return all.iterations + its >= rule_.max_it; };
-  bool longer = false;  // once for each attempt
-  std::int64_t done_before = 0;
-  std::int64_t most = patience(b.global_size());
+  bool longer = false;    // once for each attempt
+  std::int64_t done = 0;  // of this attempt, which goes on
+  std::size_t steps = 0;  // the norms that it has, but for the first ones
+  std::vector<double> first_norms;
+  auto const usual = patience(b.global_size());
+  auto most = usual;
+  // factors follow ilu
   bool cheap_ones_next = !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" &&
-                         (attempts_[1].type == "lu" || attempts_[1].type == "cholesky") && most > iterations_before_cheap_factors;
+                         usual > iterations_before_cheap_factors;
   if (cheap_ones_next) most = iterations_before_cheap_factors;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();
@@ -302,7 +306,10 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     auto const now = attempt_at_once(b, x, of_b, first ? of_x : look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint}, limit);
     auto info = now.info;
     bool const ended = info.converged || now.interrupted || !stronger || no_more(info.iterations);
-    auto const left = left_to_do(info.residual_norms, info.true_residual, now.targets);
+    if (done == 0) first_norms = info.residual_norms.front(), steps = 0;
+    done += info.iterations;
+    steps += info.residual_norms.size() - 1;  // the first norms are there in any case
+    bool const half_way = left_to_do(first_norms, steps, info.true_residual, now.targets) <= 1.2 * double(done);
     // what was done before counts too
     info.iterations += all.iterations;
     info.resumes += all.resumes;
@@ -310,25 +317,23 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     info.host_waits += all.host_waits;
     if (!first) info.residual_norms.erase(info.residual_norms.begin());
     info.residual_norms.insert(info.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
-    auto const spent = info.iterations - all.iterations;
     all = std::move(info);
     if (ended) return all;
-    if (now.out_of_iterations && !longer && left <= 1.2 * double(spent)) {
-      longer = true;
-      most = 2 * spent;
-      done_before += spent;
+    bool const looks = std::exchange(cheap_ones_next, false) && now.out_of_iterations;
+    if (now.out_of_iterations && !longer && half_way) {
+      most = looks ? usual - done : 2 * done;
+      longer = !looks;
       continue;
     }
     double worst = 0;
     for (std::size_t j = 0; j < all.true_residual.size(); ++j)
       if (all.rhs_norm[j] > 0) worst = std::max(worst, all.true_residual[j] / all.rhs_norm[j]);
     if (!(worst < 1)) copy(guess, x);  // NaN too
-    auto const why = format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done_before + spent, method_name_,
-                            preconditioner_type_, worst);
-    if (std::exchange(cheap_ones_next, false) && spent == limit) {
+    auto const why =
+        format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done, method_name_, preconditioner_type_, worst);
+    if (looks) {
       if (!take_cheap_factors(why)) {
-        most = patience(b.global_size()) - spent;
-        done_before += spent;
+        most = usual - done;
         continue;
       }
     } else if (auto const failed = take_stronger(why); !failed.empty()) {
@@ -336,9 +341,9 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       return all;
     }
     if (b.columns() > 1 && !takes_columns_together()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
-    done_before = 0;
+    done = 0;
     longer = false;
-    most = patience(b.global_size());
+    most = usual;
   }
 }
 

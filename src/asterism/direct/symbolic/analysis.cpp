@@ -65,11 +65,9 @@ bool Analysis::rescale(la::Csr const& a) {
   require_square_and_finite(a, name());
   if (hermitian()) require_hermitian(a, "cholesky");
   if (!matched) equilibrate(a);
-  scaled_by_matching = asks_for_scales(la::look_at_diagonal(a, row_scale, column_scale));
-  if (scaled_by_matching) {
-    auto const found = la::maximum_product_matching(a);
-    require_structural_rank(found, n, name());
-    scale_alike(found);
+  if (options.kind == FactorKind::hermitian) {
+    scaled_by_matching = asks_for_scales(la::look_at_diagonal(a, row_scale, column_scale));
+    if (scaled_by_matching) scale_alike(matching_of(a));
   }
   if (options.kind != FactorKind::lu || options.matching != Matching::automatic) return true;
   Ints column_of_row(matched ? std::size_t(n) : 0);
@@ -86,8 +84,7 @@ void Analysis::match(la::Csr const& a) {
   scaled_by_matching = asks_for_scales(diagonal);
   bool const paired = hermitian() && options.pairs && diagonal.weak > 0;
   if (diagonal.zeros > 0 || matched || scaled_by_matching || paired) {
-    auto const found = la::maximum_product_matching(a);
-    require_structural_rank(found, n, name());
+    auto const found = matching_of(a);
     if (scaled_by_matching) scale_alike(found);
     if (paired) partner = partners(scaled(a), found);
     if (matched) {
@@ -102,6 +99,12 @@ void Analysis::equilibrate(la::Csr const& a) {
   row_scale.assign(std::size_t(n), 1.0);
   column_scale = row_scale;
   if (options.equilibrate) equilibrate_by_powers_of_two(a, row_scale, column_scale);
+}
+
+la::Matching Analysis::matching_of(la::Csr const& a) const {
+  auto found = la::maximum_product_matching(a);
+  require_structural_rank(found, n, name());
+  return found;
 }
 
 bool Analysis::asks_for_scales(la::Diagonal const& diagonal) const {

@@ -48,6 +48,8 @@ struct Analysis {
   void equilibrate(la::Csr const& a);
   bool asks_for_scales(la::Diagonal const& diagonal) const;
   void scale_alike(la::Matching const& found);
+  /// An error where it leaves rows out.
+  la::Matching matching_of(la::Csr const& a) const;
   la::Csr scaled(la::Csr const& a) const;
   std::vector<std::int32_t> order_of(la::Csr const& pattern, la::Graph const& graph);
   std::vector<std::int32_t> automatic_order(la::Graph const& graph);

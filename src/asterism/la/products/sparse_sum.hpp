@@ -43,7 +43,7 @@ class SparseSum {
         waiting_factors_(most_waiting),
         waiting_values_(most_waiting) {}
 
-  /// a times the row c, v of n entries; `room` entries may be read.
+  /// a times the row c, v of n entries; `room` entries may be read. Inlined, so that what is rare may not be: g++ 12 decides otherwise.
   [[gnu::always_inline]] void add(T a, std::int32_t const* c, T const* v, std::int64_t n, std::int64_t room) {
     if (n > 2 * width || n + width > room) return add_long(a, c, v, n);
     if (waiting_ + 3 * width > most_waiting) add_waiting();
@@ -81,10 +81,8 @@ class SparseSum {
   /// Writes the row, ascending if asked for, and returns its length. A new row begins.
   std::int32_t take(std::int32_t* columns, T* values, bool ascending) {
 #if defined(__AVX2__)
-    using Few = Lanes<16 / Lanes<1>::width>;  // half of the comparisons
-    using Some = Lanes<32 / Lanes<1>::width>;
-    if (size_ == 0 && waiting_ <= Few::count) return take_few<Few>(columns, values, ascending);
-    if (size_ == 0 && waiting_ <= Some::count) return take_few<Some>(columns, values, ascending);
+    if (size_ == 0 && waiting_ <= 16) return take_few<16>(columns, values, ascending);  // half of the comparisons
+    if (size_ == 0 && waiting_ <= 32) return take_few<32>(columns, values, ascending);
 #endif
     add_waiting();
     if (ascending) sort_columns(columns_.data(), size_, columns);
@@ -133,15 +131,15 @@ class SparseSum {
 
 #if defined(__AVX2__)  // else few comparisons an instruction
   /// The row, of the waiting terms alone: terms with equal columns are added to the first one's. What is behind them counts nowhere.
-  template <class Lanes>
+  template <int most>
   std::int32_t take_few(std::int32_t* columns, T* values, bool ascending) {
     auto const* const c = waiting_columns_.data();
     auto const* const a = waiting_factors_.data();
     auto const* const v = waiting_values_.data();
     std::int32_t const n = std::exchange(waiting_, 0);
     std::uint32_t firsts = 0;
-    T sums[Lanes::count];
-    Lanes const all(c);
+    T sums[most];
+    Lanes<most> const all(c);
     for (std::int32_t k = 0; k < n; ++k) {
       auto const first = std::countr_zero(all.equal(c[k]));
       firsts |= std::uint32_t(first == k) << k;
@@ -159,17 +157,17 @@ class SparseSum {
   }
 
   /// So many columns in registers.
-  template <int registers>
+  template <int count>
   struct Lanes {
 #if defined(__AVX512F__)
-    static constexpr int width = 16;
+    static constexpr int of_register = 16;
     using Register = __m512i;
     static Register load(std::int32_t const* c) { return _mm512_loadu_si512(c); }
     static Register all(std::int32_t column) { return _mm512_set1_epi32(column); }
     static std::uint32_t is_equal(Register x, Register y) { return _mm512_cmpeq_epi32_mask(x, y); }
     static std::uint32_t is_less(Register x, Register y) { return _mm512_cmplt_epi32_mask(x, y); }
 #else
-    static constexpr int width = 8;
+    static constexpr int of_register = 8;
     using Register = __m256i;
     static Register load(std::int32_t const* c) { return _mm256_loadu_si256(reinterpret_cast<__m256i const*>(c)); }
     static Register all(std::int32_t column) { return _mm256_set1_epi32(column); }
@@ -177,9 +175,9 @@ class SparseSum {
     static std::uint32_t is_less(Register x, Register y) { return bits(_mm256_cmpgt_epi32(y, x)); }
     static std::uint32_t bits(Register x) { return std::uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(x))); }
 #endif
-    static constexpr int count = registers * width;
+    static constexpr int registers = count / of_register;
     explicit Lanes(std::int32_t const* c) {
-      for (int q = 0; q < registers; ++q) part[q] = load(c + width * q);
+      for (int q = 0; q < registers; ++q) part[q] = load(c + of_register * q);
     }
     std::uint32_t equal(std::int32_t column) const {
       return each([x = all(column)](Register y) { return is_equal(y, x); });
@@ -190,7 +188,7 @@ class SparseSum {
     template <class F>
     std::uint32_t each(F const& f) const {
       std::uint32_t out = 0;
-      for (int q = 0; q < registers; ++q) out |= f(part[q]) << (width * q);
+      for (int q = 0; q < registers; ++q) out |= f(part[q]) << (of_register * q);
       return out;
     }
     Register part[registers];
