@@ -66,6 +66,7 @@ class Matrix final : public Operator {
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const override;
   void apply_add(Vector const& x, Vector& y) const override;
+  Scalar apply_and_dot(Vector const& x, Vector& y) const override;
   Matrix const* matrix() const override { return this; }
   std::string describe() const override;
 
@@ -119,6 +120,7 @@ class Matrix final : public Operator {
   struct Data;
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b = nullptr,
                Vector const* w = nullptr) const;
+  void require_operands(Epilogue e, Vector const& x, Vector const& y, Vector const* b = nullptr, Vector const* w = nullptr) const;
   void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b, Vector const* w) const;
   void transposed_product(Vector const& x, Vector& y, bool conjugate) const;
   void ordered_product(SparseFormat const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;

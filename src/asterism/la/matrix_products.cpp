@@ -51,6 +51,17 @@ SparseFormat const* Matrix::Data::ordered_for(Epilogue e) {
   return made.get();
 }
 
+void Matrix::require_operands(Epilogue e, Vector const& x, Vector const& y, Vector const* of_b, Vector const* of_w) const {
+  auto& d = *data_;
+  require_layout(x, d.columns, d.dtype, "matrix product");
+  require_layout(y, d.rows, d.dtype, "matrix product");
+  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "matrix product: x has {} columns, y has {}.", x.columns(), y.columns());
+  // formats may compute a row twice
+  require_distinct("matrix product", "x", x, "y", y);
+  if (of_b) require_distinct("matrix product", "b", *of_b, e == Epilogue::residual ? "r" : "y", y);
+  if (of_w) require_distinct("matrix product", "w", *of_w, "y", y);
+}
+
 void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* of_b,
                      Vector const* of_w) const {
   if (comm().size() == 1) return product_here(name, whole, rest, x, y, of_b, of_w);
@@ -60,13 +71,7 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
 void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* of_b,
                           Vector const* of_w) const {
   auto& d = *data_;
-  require_layout(x, d.columns, d.dtype, "matrix product");
-  require_layout(y, d.rows, d.dtype, "matrix product");
-  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "matrix product: x has {} columns, y has {}.", x.columns(), y.columns());
-  // formats may compute a row twice
-  require_distinct("matrix product", "x", x, "y", y);
-  if (of_b) require_distinct("matrix product", "b", *of_b, whole == Epilogue::residual ? "r" : "y", y);
-  if (of_w) require_distinct("matrix product", "w", *of_w, "y", y);
+  require_operands(whole, x, y, of_b, of_w);
   auto const b = of_b ? of_b->data() : Array(), w = of_w ? of_w->data() : Array();
   auto const k = x.columns();
   if (reproducible() || !d.has_plain(whole))
@@ -115,6 +120,23 @@ void Matrix::ordered_product(SparseFormat const& product, char const* name, Epil
 }
 
 void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y); }
+
+/// In one pass on one rank, where the format can.
+Scalar Matrix::apply_and_dot(Vector const& x, Vector& y) const {
+  auto& d = *data_;
+  auto const& queue = y.queue();
+  if (comm().size() > 1 || x.columns() != 1 || reproducible() || queue.memory() == device::Memory::gpu || !d.has_plain(Epilogue::assign))
+    return Operator::apply_and_dot(x, y);
+  require_operands(Epilogue::assign, x, y);
+  auto const& product = d.whole();
+  if (!product.dots()) return Operator::apply_and_dot(x, y);
+  profile::Scope const scope(profile::event("MatMult"), product.bytes(1), 2 * double(d.local_nnz + x.local_size()));
+  comm::Reduction sum(comm(), queue, 1);
+  product.run_and_dot(queue, x.data(), y.data(), sum.partial());
+  sum.begin();
+  sum.end();
+  return sum.result(0, 1);
+}
 
 void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y); }
 

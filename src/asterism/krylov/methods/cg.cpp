@@ -35,8 +35,7 @@ class ConjugateGradients final : public Method {
       if (monitor.break_down_if(rz, bad_, Reason::diverged_indefinite_pc,
                                 "the preconditioner is not positive definite: r^H M r is not positive"))
         return;
-      A.apply(p, q);  // q = A p
-      Scalar const pq = real_part(dot(p, q));
+      Scalar const pq = real_part(A.apply_and_dot(p, q));  // q = A p
       if (monitor.break_down_if(pq, bad_, Reason::diverged_indefinite_mat, "the matrix is not positive definite: p^H A p is not positive"))
         return;
       Scalar const active = monitor.active();  // finished columns stand still

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "asterism/base/error.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::la {
@@ -43,6 +44,12 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
   /// On k columns. The order of a row's sum is the format's, always the same one.
   virtual void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b = {},
                    Array const& w = {}) const = 0;
+  /// Whether run_and_dot() is there, in the host's memory.
+  virtual bool dots() const { return false; }
+  /// y = A x of one column; sum, a number of kernel::Sum, becomes x^T y. One pass over memory.
+  virtual void run_and_dot(device::Queue const& /* queue */, Array const& /* x */, Array const& /* y */, Array const& /* sum */) const {
+    ASTERISM_ASSERT(false);
+  }
   /// Least bytes of one product (matrix, x, y), k columns.
   virtual double bytes(std::int64_t k = 1) const = 0;
   virtual std::size_t memory_bytes() const = 0;

@@ -30,6 +30,25 @@ ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* x, S const* y) 
   return step == 1 ? dot_with<1>(begin, end, step, x, y) : dot_with<0>(begin, end, step, x, y);
 }
 
+template <class T>
+ASTERISM_FN double square(T x) {
+  if constexpr (is_complex_v<T>) return double(x.re) * double(x.re) + double(x.im) * double(x.im);
+  else return double(x) * double(x);
+}
+/// Sum of f(i), which may write what is i's.
+template <int Known, class F>
+ASTERISM_FN double sum_with(i64 begin, i64 end, i64 any, F const& f) {
+  i64 const step = Known > 0 ? Known : any;
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (i64 i = begin; i < end; i += step) sum += f(i);
+  return sum;
+}
+template <class F>
+ASTERISM_FN double sum_range(i64 begin, i64 end, i64 step, F const& f) {
+  return step == 1 ? sum_with<1>(begin, end, step, f) : sum_with<0>(begin, end, step, f);
+}
+
 /// conj(x) y in double precision: products of float32 values that are small or large are none in float32
 template <class T, class S>
 ASTERISM_FN void add_product(T x, S y, Sum& acc) {

@@ -158,11 +158,11 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       T const a0 = coefficient<T>(a);
-      for (i64 i = begin; i < end; i += step) {
+      acc[0].re += sum_range(begin, end, step, [=](i64 i) {
         x[i] += a0 * p[i];
         r[i] -= a0 * qv[i];
-      }
-      acc[0] += dot_range(begin, end, step, r, r);  // the block is in cache
+        return square(r[i]);
+      });
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
@@ -374,12 +374,12 @@ void mixed_update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, 
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       T const a0 = coefficient<T>(a);
-      for (i64 i = begin; i < end; i += step) {
+      acc[0].re += sum_range(begin, end, step, [=](i64 i) {
         x[i] += a0 * p[i];
         r[i] -= a0 * qv[i];
         s[i] = S(r[i]);
-      }
-      acc[0] += dot_range(begin, end, step, r, r);
+        return square(r[i]);
+      });
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {

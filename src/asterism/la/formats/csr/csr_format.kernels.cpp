@@ -102,29 +102,34 @@ void rows_columns(CsrRows<T, V> const& a, std::int32_t first, std::int32_t last,
 }
 
 template <Epilogue E, class T, class V>
+void some_rows(CsrRows<T, V> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if (first >= last) return;
+  if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
+  std::int32_t lo = 0, hi = a.run_count;
+  while (lo < hi) {
+    auto const mid = (lo + hi) / 2;
+    if (a.runs[mid].end <= first) lo = mid + 1;
+    else hi = mid;
+  }
+  if constexpr (E == Epilogue::assign) {
+    row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
+  } else {
+    constexpr std::int32_t kept = 32;
+    T sums[kept];
+    for (std::int32_t i = first, run = lo; i < last; i += kept) {
+      auto const stop = last - i < kept ? last : i + kept;
+      run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
+      for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
+    }
+  }
+}
+
+template <Epilogue E, class T, class V>
 void csr_with(Executor& executor, CsrRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.run_count == 0) return;
   // shares cut inside runs
-  in_equal_shares(executor, a.offsets, a.runs[a.run_count - 1].end, 16384, [=](std::int32_t first, std::int32_t last) {
-    if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
-    std::int32_t lo = 0, hi = a.run_count;
-    while (lo < hi) {
-      auto const mid = (lo + hi) / 2;
-      if (a.runs[mid].end <= first) lo = mid + 1;
-      else hi = mid;
-    }
-    if constexpr (E == Epilogue::assign) {
-      if (first < last) row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
-    } else {
-      constexpr std::int32_t kept = 32;
-      T sums[kept];
-      for (std::int32_t i = first, run = lo; i < last; i += kept) {
-        auto const stop = last - i < kept ? last : i + kept;
-        run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
-        for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
-      }
-    }
-  });
+  in_equal_shares(executor, a.offsets, a.runs[a.run_count - 1].end, 16384,
+                  [=](std::int32_t first, std::int32_t last) { some_rows<E>(a, first, last, k, x, y, b, w); });
 }
 
 }  // namespace
@@ -134,7 +139,14 @@ void csr_product(Executor& executor, CsrRows<T, V> a, Epilogue e, i64 k, T const
   with_epilogue(e, [&](auto known) { csr_with<decltype(known)::value>(executor, a, k, x, y, b, w); });
 }
 
-#define INSTANTIATE(T, V) template void csr_product(Executor&, CsrRows<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+template <class T, class V>
+void csr_rows(CsrRows<T, V> const& a, Epilogue e, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
+  with_epilogue(e, [&](auto known) { some_rows<decltype(known)::value>(a, first, last, k, x, y, b, w); });
+}
+
+#define INSTANTIATE(T, V)                                                                                   \
+  template void csr_product(Executor&, CsrRows<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);      \
+  template void csr_rows(CsrRows<T, V> const&, Epilogue, std::int32_t, std::int32_t, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_STORED(INSTANTIATE)
 #undef INSTANTIATE
 

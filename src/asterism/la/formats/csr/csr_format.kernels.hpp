@@ -25,4 +25,9 @@ struct CsrRows {
 template <class T, class V>
 void csr_product(Executor&, CsrRows<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
+/// Rows [first, last) by the thread that calls. On the host.
+template <class T, class V>
+void csr_rows(CsrRows<T, V> const& a, Epilogue e, std::int32_t first, std::int32_t last, std::int64_t k, T const* x, T* y, T const* b,
+              T const* w);
+
 }  // namespace asterism::la::kernel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -46,6 +47,14 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
     for (std::int64_t l = 0; l < length; ++l) other |= (here[l] - before[l]) ^ step;
     return other == 0;
   };
+  auto const* const val = static_cast<char const*>(a.values.raw(device::Memory::host));
+  auto const size = std::int64_t(size_of(a.dtype));
+  auto const with_values_of_first = [&](PatternRun const& run) {  // how many of its rows, from the first on
+    auto const* const first = val + ptr[run.first] * size;
+    std::int32_t l = 1;
+    while (l < run.count && std::memcmp(first, val + ptr[run.first + l * run.row_step] * size, std::size_t(run.length * size)) == 0) ++l;
+    return l;
+  };
   auto const run_from = [&](std::int32_t first, std::int32_t row_step) {
     PatternRun run{first, 1, std::int32_t(ptr[first + 1] - ptr[first]), 0, row_step, 1, 0, 0, 0};
     if (first + row_step >= end || ptr[first + row_step + 1] == ptr[first + row_step]) return run;
@@ -76,6 +85,10 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
       continue;
     }
     last = run.row_step;
+    // rows at the end of a line that differ are better in the rest than all of a line's values stored
+    auto const equal = with_values_of_first(run);
+    if (equal >= shortest && run.count - equal < shortest) run.count = equal;
+    run.uniform = equal == run.count;
     for (std::int32_t l = 0; l < run.count; ++l) taken[std::size_t(i - begin + l * last)] = 1;
     out.covered += std::int64_t(run.length) * run.count;
     out.runs.push_back(run);
@@ -186,6 +199,24 @@ RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std
   else if (dtype == Dtype::float32) fill<float, double, float>(a, runs);
   else fill<double, double, double>(a, runs);
   runs_ = Array::of(std::span<PatternRun const>(runs));
+  make_batches();
+}
+
+void RowPatternFormat::make_batches() {
+  constexpr std::int32_t rows = 2048;  // of a batch: what they touch fits in the second cache
+  std::span const runs(runs_.as<PatternRun const>(), runs_.bytes() / sizeof(PatternRun));
+  auto const rest = rest_.row_ids();
+  bool const few = rest_.count() <= rows_in_runs() / 8;  // threads share runs: many rows of the rest might all be one's
+  std::vector<kernel::PatternBatch> batches;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    if (batches.empty() || runs[r].place - runs[std::size_t(batches.back().run)].place >= rows) {
+      auto const before = batches.empty() || !few ? rest.begin() : std::lower_bound(rest.begin(), rest.end(), runs[r].first);
+      batches.push_back({std::int32_t(r), std::int32_t(before - rest.begin())});
+    }
+  batches.push_back({std::int32_t(runs.size()), few ? rest_.count() : 0});
+  batches_ = Array::of(std::span<kernel::PatternBatch const>(batches));
+  dots_ = few && writes_ == Writes::all_rows && rows_ == cols_ && !bfloat16_ &&
+          std::ranges::all_of(runs, [](PatternRun const& r) { return r.row_step == 1; });
 }
 
 /// Runs that are too short for float32 are rows of the rest.
@@ -228,6 +259,10 @@ kernel::PatternBlock<T, V> RowPatternFormat::view(device::Memory m) const {
       runs_.as<PatternRun>(m), std::int32_t(runs_.bytes() / sizeof(PatternRun)), columns_.as<std::int32_t>(m), values_.as<V>(m), cols_,
       rows_in_runs(),          tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
   out.rest = rest_.view<T, V>(m);
+  if (m == device::Memory::host) {
+    out.batches = batches_.as<kernel::PatternBatch>();
+    out.batch_count = std::int32_t(batches_.bytes() / sizeof(kernel::PatternBatch)) - 1;
+  }
   return out;
 }
 
@@ -242,6 +277,17 @@ void RowPatternFormat::run(device::Queue const& queue, Epilogue e, std::int64_t 
   if (bfloat16_) submit(Tag<float>{}, Tag<Bfloat16>{});
   else if (dtype_ == Dtype::float32) submit(Tag<float>{}, Tag<float>{});
   else submit(Tag<double>{}, Tag<double>{});
+}
+
+void RowPatternFormat::run_and_dot(device::Queue const& queue, Array const& x, Array const& y, Array const& sum) const {
+  ASTERISM_ASSERT(dots_);
+  auto const submit = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit(queue, kernel::row_pattern_product_and_dot<T, T>, FormatArgument<RowPatternFormat, T>{*this}, device::read<T>(x),
+                   device::write<T>(y), device::write<kernel::Sum>(sum));
+  };
+  if (dtype_ == Dtype::float32) submit(Tag<float>{});
+  else submit(Tag<double>{});
 }
 
 namespace {

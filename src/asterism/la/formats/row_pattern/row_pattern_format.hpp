@@ -20,6 +20,8 @@ class RowPatternFormat final : public SparseFormat {
   std::string_view name() const override { return "row_pattern"; }
   void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
            Array const& w) const override;
+  bool dots() const override { return dots_; }
+  void run_and_dot(device::Queue const& queue, Array const& x, Array const& y, Array const& sum) const override;
   double bytes(std::int64_t k) const override;
   std::size_t memory_bytes() const override { return total_bytes(*this); }
   std::shared_ptr<SparseFormat const> narrowed(Csr const& block) const override;
@@ -31,16 +33,20 @@ class RowPatternFormat final : public SparseFormat {
     f(runs_), f(columns_), f(values_);
     rest_.each_array(f);
     if (m == device::Memory::gpu) f(tiles());
+    else f(batches_);
   }
 
  private:
   template <class T, class S, class V>
   void fill(Csr const& block, std::vector<kernel::PatternRun>& runs);
   std::int32_t rows_in_runs() const;
+  void make_batches();
   Array const& tiles() const;
   Writes writes_;
   Array runs_, columns_, values_;
   CsrArrays rest_;
+  Array batches_;  // on the host
+  bool dots_ = false;
   mutable Lazy<Array> tiles_;  // on a GPU
 };
 

@@ -1,13 +1,15 @@
 #include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
+#include <algorithm>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "asterism/la/formats/simd_group.hpp"
+#include "asterism/la/vectors/dot_range.hpp"
 
 namespace asterism::la::kernel {
 namespace {
-
-using i64 = std::int64_t;
 
 // p[0], p[3], ... of a register, or of a group: from three registers
 #if defined(__AVX512F__)
@@ -206,6 +208,64 @@ void strided_run(PatternRun const& run, std::int32_t columns, std::int32_t const
   }
 }
 
+/// y[3 l + j] += s_j[l] for the lanes l from `first` on, in whole vectors: the other entries of y are written as they are.
+template <class T, class S, int... Lane>
+inline void add_in_turn(S s0, S s1, S s2, std::int32_t first, T* y, std::integer_sequence<int, Lane...>) {
+  constexpr int N = sizeof...(Lane);
+  using Number = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Numbers = typename VectorOf<Number, sizeof(S)>::type;
+  auto const part = [&]<int K>(std::integral_constant<int, K>) {
+    auto const two = __builtin_shufflevector(s0, s1, ((K * N + Lane) % 3 == 2 ? 0 : (K * N + Lane) % 3 * N + (K * N + Lane) / 3)...);
+    S const sum = __builtin_shufflevector(two, s2, ((K * N + Lane) % 3 == 2 ? N + (K * N + Lane) / 3 : Lane)...);
+    auto* const at = reinterpret_cast<S*>(y + K * N);
+    S const old = *at;
+    *at = first <= 0 ? old + sum : (Numbers{(K * N + Lane) / 3 ...} >= Number(first)) ? S(old + sum) : old;
+  };
+  part(std::integral_constant<int, 0>());
+  part(std::integral_constant<int, 1>());
+  part(std::integral_constant<int, 2>());
+}
+template <class T, class S>
+inline void add_in_turn(S s0, S s1, S s2, std::int32_t first, T* y) {
+  add_in_turn(s0, s1, s2, first, y, std::make_integer_sequence<int, int(sizeof(S) / sizeof(T))>());
+}
+template <class T, class G>
+inline void add_in_turn(Halves<G> const& s0, Halves<G> const& s1, Halves<G> const& s2, std::int32_t first, T* y) {
+  constexpr std::int32_t half = std::int32_t(sizeof(typename G::type) / sizeof(T));
+  add_in_turn(s0.low, s1.low, s2.low, first, y);
+  add_in_turn(s0.high, s1.high, s2.high, first - half, y + 3 * half);
+}
+
+/// Whether run[0..3) have every third row each, in turn, as interpolation to a line of a grid has them where three points make one.
+inline bool in_turn(PatternRun const* run) {
+  for (int j = 0; j < 3; ++j)
+    if (!run[j].uniform || run[j].row_step != 3 || run[j].column_step != 1 || run[j].first != run[0].first + j) return false;
+  return true;
+}
+
+/// y += A x for three such runs: what strided_run() gives, with each entry of y read and written once.
+template <class T, class V>
+void add_three_runs(PatternRun const* run, std::int32_t const* offsets, V const* values, T const* x, T* y) {
+  constexpr std::int32_t W = group_rows<T>;
+  auto const count = std::min({run[0].count, run[1].count, run[2].count});
+  for (std::int32_t at = 0; at < count; at += W) {
+    auto const l0 = at + W <= count ? at : count - W;
+    auto const sums = [&](PatternRun const& r) {
+      return strided_group<1>(r.length, true, 1, offsets + r.offset_at, values + r.value_at, x + r.first + l0, x);
+    };
+    add_in_turn<T>(sums(run[0]), sums(run[1]), sums(run[2]), at - l0, y + run[0].first + 3 * i64(l0));
+  }
+  for (int j = 0; j < 3; ++j) {
+    auto const* const off = offsets + run[j].offset_at;
+    auto const* const v = values + run[j].value_at;
+    for (auto l = count; l < run[j].count; ++l) {
+      T even(0), odd(0);
+      for (std::int32_t p = 0; p < run[j].length; ++p) (p % 2 == 0 ? even : odd) += T(v[p]) * x[run[j].first + l + off[p]];
+      y[run[j].first + 3 * i64(l)] += even + odd;
+    }
+  }
+}
+
 /// Columns [j, j + C) of k, row by row. off: times k. L: entries of a row, known to the compiler; 0: any.
 template <Epilogue E, int L, int C, class T, class V>
 void run_of_columns(PatternRun const& run, i64 const* off, V const* v, i64 j, i64 k, T const* x, T* y, T const* b, T const* w) {
@@ -267,37 +327,74 @@ void uniform_run(PatternRun const& run, std::int32_t const* off, V const* v, T c
   }
 }
 
+/// Runs [begin, end).
 template <Epilogue E, class T, class V>
-void pattern_with(Executor& executor, PatternRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
-  device::parallel_ranges(
-      executor, a.run_count,
-      [=](i64 begin, i64 end) {
-        if (k != 1) return runs_of_columns<E>(a, begin, end, k, x, y, b, w);
-        for (i64 r = begin; r < end; ++r) {
-          auto const& run = a.runs[r];
-          auto const* const off = a.offsets + run.offset_at;
-          auto const* const v = a.values + run.value_at;
-          if constexpr (written_by(E) == Writes::all_rows)
-            if (run.row_step == 1 && run.column_step == 1) {
-              if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
-              else pattern_run<E>(run, off, v, x, y, b, w);
-              continue;
-            }
-          strided_run<E>(run, a.columns, off, v, x, y, b, w);
-        }
-      },
-      32);
+void runs_of_rows(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if (k != 1) return runs_of_columns<E>(a, begin, end, k, x, y, b, w);
+  for (i64 r = begin; r < end; ++r) {
+    auto const& run = a.runs[r];
+    auto const* const off = a.offsets + run.offset_at;
+    auto const* const v = a.values + run.value_at;
+    if constexpr (written_by(E) == Writes::all_rows)
+      if (run.row_step == 1 && run.column_step == 1) {
+        if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
+        else pattern_run<E>(run, off, v, x, y, b, w);
+        continue;
+      }
+    if constexpr (E == Epilogue::add)
+      if (r + 3 <= end && in_turn(&run)) {
+        add_three_runs(&run, a.offsets, a.values, x, y);
+        r += 2;
+        continue;
+      }
+    strided_run<E>(run, a.columns, off, v, x, y, b, w);
+  }
+}
+
+template <Epilogue E, class T, class V>
+void batch_of_rows(PatternBlock<T, V> const& a, i64 i, i64 k, T const* x, T* y, T const* b, T const* w) {
+  auto const here = a.batches[i], next = a.batches[i + 1];
+  runs_of_rows<E>(a.runs, here.run, next.run, k, x, y, b, w);
+  csr_rows(a.rest, E, here.rest, next.rest, k, x, y, b, w);
 }
 
 }  // namespace
 
 template <class T, class V>
 void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  with_epilogue(e, [&](auto known) { pattern_with<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
-  csr_product(executor, a.rest, e, k, x, y, b, w);
+  with_epilogue(e, [&](auto known) {
+    device::parallel_ranges(
+        executor, a.batch_count,
+        [=](i64 begin, i64 end) {
+          for (auto i = begin; i < end; ++i) batch_of_rows<decltype(known)::value>(a, i, k, x, y, b, w);
+        },
+        1);
+  });
+  // rows that are no batch's
+  if (a.rest.row_count > a.batches[a.batch_count].rest) csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 
-#define INSTANTIATE(T, V) template void row_pattern_product(Executor&, PatternBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+template <class T, class V>
+void row_pattern_product_and_dot(Executor& executor, PatternBlock<T, V> a, T const* x, T* y, Sum* out) {
+  std::vector<Sum> sums(std::size_t(a.batch_count), Sum(0));  // the same for any number of threads
+  device::parallel_ranges(
+      executor, a.batch_count,
+      [=, sums = sums.data()](i64 begin, i64 end) {
+        for (auto i = begin; i < end; ++i) {
+          batch_of_rows<Epilogue::assign>(a, i, 1, x, y, static_cast<T const*>(nullptr), static_cast<T const*>(nullptr));
+          i64 const first = i == 0 ? 0 : a.runs.runs[a.batches[i].run].first;
+          i64 const last = i + 1 == a.batch_count ? a.runs.columns : a.runs.runs[a.batches[i + 1].run].first;
+          sums[i] = dot_range(first, last, 1, x, y);
+        }
+      },
+      1);
+  out[0] = Sum(0);
+  for (auto const& s : sums) out[0] += s;
+}
+
+#define INSTANTIATE(T, V)                                                                                                \
+  template void row_pattern_product(Executor&, PatternBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*); \
+  template void row_pattern_product_and_dot(Executor&, PatternBlock<T, V>, T const*, T*, Sum*);
 INSTANTIATE(float, float)
 INSTANTIATE(float, Bfloat16)
 INSTANTIATE(double, double)

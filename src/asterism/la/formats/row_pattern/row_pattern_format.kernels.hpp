@@ -1,5 +1,6 @@
 #pragma once
 #include "asterism/la/formats/csr/csr_format.kernels.hpp"
+#include "asterism/la/vectors/vector.kernels.hpp"
 
 namespace asterism::la::kernel {
 
@@ -24,14 +25,26 @@ struct PatternRows {
   std::int32_t const* run_at;  ///< on a GPU: the first run that ends after every tile_rows-th of these rows
 };
 
+/// Where a batch of runs begins, and of rows of the rest that are taken after its runs: those that lie among them, whose neighbours are in
+/// the cache then.
+struct PatternBatch {
+  std::int32_t run, rest;
+};
+
 template <class T, class V = T>
 struct PatternBlock {
   PatternRows<T, V> runs;
   CsrRows<T, V> rest;
+  PatternBatch const* batches;  ///< and one more, where the last one ends; of the host
+  std::int32_t batch_count;
 };
 
 /// Of real blocks.
 template <class T, class V>
 void row_pattern_product(Executor&, PatternBlock<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+
+/// y = A x; out[0] = x^T y. Of square blocks whose batches are consecutive rows. On the host.
+template <class T, class V>
+void row_pattern_product_and_dot(Executor&, PatternBlock<T, V> a, T const* x, T* y, Sum* out);
 
 }  // namespace asterism::la::kernel
