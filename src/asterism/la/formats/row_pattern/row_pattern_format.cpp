@@ -36,6 +36,7 @@ struct Outside {
 Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t begin, std::int32_t end, Outside& outside) {
   constexpr std::int32_t longest = 2048;  // so that threads can share a long run
   constexpr std::int32_t most = 4;        // of a step
+  constexpr std::int32_t ends = 4;        // rows
   auto const* const ptr = a.offsets.as<std::int64_t>();
   auto const* const col = a.columns.as<std::int32_t>();
   std::vector<char> taken(std::size_t(end - begin), 0);
@@ -85,9 +86,9 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
       continue;
     }
     last = run.row_step;
-    // rows at the end of a line that differ are better in the rest than all of a line's values stored
+    // a few rows at the end of a line that differ are better in the rest than all of a line's values stored
     auto const equal = with_values_of_first(run);
-    if (equal >= shortest && run.count - equal < shortest) run.count = equal;
+    if (equal >= shortest && run.count - equal <= ends) run.count = equal;
     run.uniform = equal == run.count;
     for (std::int32_t l = 0; l < run.count; ++l) taken[std::size_t(i - begin + l * last)] = 1;
     out.covered += std::int64_t(run.length) * run.count;
