@@ -193,7 +193,8 @@ TEST(SparseFormat, EndsOfLinesThatDifferAreLeftOut) {
     for (std::int32_t line = 0; line < lines; ++line)
       for (std::int32_t i = 0; i < length; ++i) {
         for (std::int32_t o = 0; o < (down > 1 ? 1 + i % down : 3); ++o)
-          if (i / down + o < coarse) col.push_back(line * coarse + i / down + o), val.push_back(i < length - 2 ? 0.5 + o : 0.1 * (i + o + line));
+          if (i / down + o < coarse)
+            col.push_back(line * coarse + i / down + o), val.push_back(i < length - 2 ? 0.5 + o : 0.1 * (i + o + line));
         ptr.push_back(std::int64_t(col.size()));
       }
     auto a = halves(lines * length, lines * coarse, ptr, col);

@@ -144,8 +144,8 @@ void csr_rows(CsrRows<T, V> const& a, Epilogue e, std::int32_t first, std::int32
   with_epilogue(e, [&](auto known) { some_rows<decltype(known)::value>(a, first, last, k, x, y, b, w); });
 }
 
-#define INSTANTIATE(T, V)                                                                                   \
-  template void csr_product(Executor&, CsrRows<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);      \
+#define INSTANTIATE(T, V)                                                                               \
+  template void csr_product(Executor&, CsrRows<T, V>, Epilogue, i64, T const*, T*, T const*, T const*); \
   template void csr_rows(CsrRows<T, V> const&, Epilogue, std::int32_t, std::int32_t, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_STORED(INSTANTIATE)
 #undef INSTANTIATE

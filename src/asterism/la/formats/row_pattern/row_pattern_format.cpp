@@ -204,7 +204,8 @@ RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std
 }
 
 void RowPatternFormat::make_batches() {
-  constexpr std::int32_t rows = 2048;  // of a batch: what they touch fits in the second cache
+  // of a batch: what they touch fits in the second cache; enough batches for some threads
+  auto const rows = std::clamp(rows_in_runs() / 64, 1024, 8192);
   std::span const runs(runs_.as<PatternRun const>(), runs_.bytes() / sizeof(PatternRun));
   auto const rest = rest_.row_ids();
   bool const few = rest_.count() <= rows_in_runs() / 8;  // threads share runs: many rows of the rest might all be one's
