@@ -30,8 +30,8 @@ Rows<T> rows_of(Factor const& f, comm::Cancellation& cancel) {
 
 /// As matrix_of(), with all that is known of the rows.
 template <class T>
-Matrix matrix_on(Rows<T> const& rows, Space const& range, Layout const& columns) {
-  auto C = matrix_of(rows, range, columns);
+Matrix matrix_on(Rows<T> rows, Space const& range, Layout const& columns) {
+  auto C = matrix_of(std::move(rows), range, columns);
   C.set_space(range);
   return C;
 }

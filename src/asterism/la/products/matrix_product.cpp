@@ -52,7 +52,7 @@ Matrix product(std::span<Factor const> factors) {
       auto const A = rows_of<T>(first, cancel);
       C = sparse_product(A, Part::all, wide_rows(C, first.domain(), last.domain(), A.map), cancel);
     }
-    return matrix_on(C, space_of_product(factors), last.domain());
+    return matrix_on(std::move(C), space_of_product(factors), last.domain());
   });
 }
 
@@ -75,8 +75,8 @@ Matrix sum(std::complex<double> alpha, Matrix const& A, std::complex<double> bet
   return run_product(comm, dtype, "MatAXPY", "sum of matrices", [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
     auto const a = rows_of<T>(A.converted(dtype)), b = rows_of<T>(B.converted(dtype));
-    auto const C = sparse_sum(from_complex<T>(alpha), a, from_complex<T>(beta), b, A.domain(), cancel);
-    return matrix_on(C, A.range().has_meaning() ? A.range() : B.range(), A.domain());
+    auto C = sparse_sum(from_complex<T>(alpha), a, from_complex<T>(beta), b, A.domain(), cancel);
+    return matrix_on(std::move(C), A.range().has_meaning() ? A.range() : B.range(), A.domain());
   });
 }
 

@@ -131,6 +131,9 @@ Rows<T> rows_of(Matrix const& A);
 /// Back to a matrix; `columns` is the layout that the map's global indices live in.
 template <class T>
 Matrix matrix_of(Rows<T> const& rows, Layout const& row_layout, Layout const& columns);
+/// The same in their arrays, where nobody else holds them and one thread works: no second copy of the entries.
+template <class T>
+Matrix matrix_of(Rows<T>&& rows, Layout const& row_layout, Layout const& columns);
 
 /// Rows of other ranks, one after the other; columns are global.
 template <class T>

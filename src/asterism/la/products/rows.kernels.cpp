@@ -123,6 +123,45 @@ Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& colum
 }
 
 template <class T>
+Matrix matrix_of(Rows<T>&& rows, Layout const& row_layout, Layout const& columns) {
+  Rows<T> const r = std::move(rows);
+  auto const alone = [](device::Array const& a) { return a.buffer().use_count() <= 1; };
+  if (columns.comm().size() == 1 || device::host::team_size() > 1 || !alone(r.ptr.array()) || !alone(r.col.array()) ||
+      !alone(r.val.array()))
+    return matrix_of(r, row_layout, columns);
+  i32 const below = r.map.below, above = below + r.map.own;
+  auto* const ptr = r.ptr.data();
+  auto* const col = r.col.data();
+  auto* const val = r.val.data();
+  i64 outside = 0;
+  for (i64 p = 0; p < r.nnz(); ++p) outside += col[p] < below || col[p] >= above;
+  Csr O(dtype_v<T>, r.count, i32(r.map.ghosts.size()), outside);
+  auto* const op = O.offsets.template as<i64>();
+  auto* const oc = O.columns.template as<i32>();
+  auto* const ov = O.values.template as<T>();
+  i64 begin = 0, d = 0, o = 0;
+  op[0] = 0;
+  for (i32 i = 0; i < r.count; ++i) {
+    auto const end = ptr[i + 1];
+    auto p = begin;
+    for (; p < end && col[p] < below; ++p, ++o) oc[o] = col[p], ov[o] = val[p];
+    for (; p < end && col[p] < above; ++p, ++d) col[d] = col[p] - below, val[d] = val[p];
+    for (; p < end; ++p, ++o) oc[o] = col[p] - r.map.own, ov[o] = val[p];
+    ptr[i + 1] = d;
+    op[i + 1] = o;
+    begin = end;
+  }
+  Csr D;
+  D.dtype = dtype_v<T>;
+  D.rows = r.count;
+  D.cols = i32(columns.local_size());
+  D.offsets = r.ptr.array();
+  D.columns = r.col.array().view(0, std::size_t(d) * sizeof(i32));
+  D.values = r.val.array().view(0, std::size_t(d) * sizeof(T));
+  return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), r.map.ghosts);
+}
+
+template <class T>
 GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
                         std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const& append_row) {
   // ask the owners, who answer with lengths, columns and values
@@ -419,6 +458,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
 #define INSTANTIATE(T)                                                                                                                    \
   template Rows<T> rows_of(Matrix const&);                                                                                                \
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
+  template Matrix matrix_of(Rows<T>&&, Layout const&, Layout const&);                                                                     \
   template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \
   template GhostRows<T> ghost_rows(Rows<T> const&, Layout const&, ColumnMap const&);                                                      \
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \

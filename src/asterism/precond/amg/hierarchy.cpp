@@ -335,14 +335,13 @@ Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
 template <class T>
 void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& level) {
   if (!again_) {
-    between.P_product = precision().for_products(matrix_of(between.P, A_.range(), between.coarse), true);
-    between.R_product = precision().for_products(matrix_of(between.R, between.coarse, A_.range()));
-    if (keep_) {
-      new_ones_.push_back(between);
-    } else {
-      between.P = {};
-      between.R = {};
-    }
+    auto const take = [&](Rows<T>& rows, Layout const& range, Layout const& domain) {
+      return keep_ ? matrix_of(rows, range, domain) : matrix_of(std::move(rows), range, domain);
+    };
+    between.P_product = precision().for_products(take(between.P, A_.range(), between.coarse), true);
+    between.R_product = precision().for_products(take(between.R, between.coarse, A_.range()));
+    if (keep_) new_ones_.push_back(between);
+    else between.P = {}, between.R = {};
   }
   level.P = std::make_shared<Matrix>(between.P_product);
   level.R = std::make_shared<Matrix>(between.R_product);

@@ -261,10 +261,8 @@ kernel::PatternBlock<T, V> RowPatternFormat::view(device::Memory m) const {
       runs_.as<PatternRun>(m), std::int32_t(runs_.bytes() / sizeof(PatternRun)), columns_.as<std::int32_t>(m), values_.as<V>(m), cols_,
       rows_in_runs(),          tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
   out.rest = rest_.view<T, V>(m);
-  if (m == device::Memory::host) {
-    out.batches = batches_.as<kernel::PatternBatch>();
-    out.batch_count = std::int32_t(batches_.bytes() / sizeof(kernel::PatternBatch)) - 1;
-  }
+  out.batches = batches_.as<kernel::PatternBatch>(m);
+  out.batch_count = std::int32_t(batches_.bytes() / sizeof(kernel::PatternBatch)) - 1;
   return out;
 }
 

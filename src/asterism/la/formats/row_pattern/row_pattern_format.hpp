@@ -30,10 +30,9 @@ class RowPatternFormat final : public SparseFormat {
   kernel::PatternBlock<T, V> view(device::Memory m) const;
   template <class F>
   void each_array(device::Memory m, F const& f) const {
-    f(runs_), f(columns_), f(values_);
+    f(runs_), f(columns_), f(values_), f(batches_);
     rest_.each_array(f);
     if (m == device::Memory::gpu) f(tiles());
-    else f(batches_);
   }
 
  private:
@@ -45,7 +44,7 @@ class RowPatternFormat final : public SparseFormat {
   Writes writes_;
   Array runs_, columns_, values_;
   CsrArrays rest_;
-  Array batches_;  // on the host
+  Array batches_;
   bool dots_ = false;
   mutable Lazy<Array> tiles_;  // on a GPU
 };

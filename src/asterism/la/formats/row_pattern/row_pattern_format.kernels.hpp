@@ -35,7 +35,7 @@ template <class T, class V = T>
 struct PatternBlock {
   PatternRows<T, V> runs;
   CsrRows<T, V> rest;
-  PatternBatch const* batches;  ///< and one more, where the last one ends; of the host
+  PatternBatch const* batches;  ///< and one more, where the last one ends
   std::int32_t batch_count;
 };
 
