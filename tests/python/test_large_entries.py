@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 
 import asterism as am
 
@@ -48,6 +49,40 @@ def test_a_tolerance_that_says_nothing_of_most_rows_is_told(penalty, told, caplo
     assert abs(y - 1).max() < 1e-10 and not any(
         "% of the rows" in note for note in am.solve(A, A @ np.ones(900), pc="lu")[1].notes
     )
+
+
+def smooth(n):
+    """P1 elements of -laplace(u) = 1 on the unit square, and where its boundary is."""
+    A = sp.csr_array(am.gallery.poisson((n, n)).to_scipy())
+    i, j = np.divmod(np.arange(n * n), n)
+    return A, (i == 0) | (j == 0) | (i == n - 1) | (j == n - 1), np.full(n * n, 1 / n**2)
+
+
+@pytest.mark.parametrize("penalty", [1e10, 1e30])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_smooth_error_beside_penalties_is_told(penalty, columns, caplog):
+    # |r_i| is b_i, h^2, everywhere inside: small beside the entries, but all that b asks for
+    A, fixed, b = smooth(120)
+    A = sp.csr_array(A + sp.diags_array(np.where(fixed, penalty, 0.0)))
+    b = np.where(fixed, penalty * 1.0, b)
+    exact = spla.spsolve(A.tocsc(), b)
+    B = b if columns == 1 else np.stack([b, 2 * b], axis=1)
+    X, info = am.solve(A, B, ksp="cg", pc="amg", rtol=1e-8)
+    x = X if columns == 1 else X[:, 1] / 2
+    assert info.converged and abs(x - exact).max() > 0.1
+    assert any("ask of them: x is wrong there" in note for note in info.notes)
+    assert "x is wrong there" in caplog.text
+    solved = am.solve(A, B, ksp="preonly", pc="lu")[1]
+    assert not any("is wrong there" in note for note in solved.notes)
+
+
+def test_penalties_of_zero_values_are_solved_without_a_warning(caplog):
+    A, fixed, b = smooth(120)
+    A = sp.csr_array(A + sp.diags_array(np.where(fixed, 1e30, 0.0)))
+    b = np.where(fixed, 0.0, b)
+    x, info = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-8)
+    assert abs(x - spla.spsolve(A.tocsc(), b)).max() < 1e-6 * abs(x).max()
+    assert not any("is wrong there" in note for note in info.notes)
 
 
 def test_rows_that_are_small_and_solved_are_no_warning(caplog):

@@ -149,7 +149,7 @@ void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
     });
   });
   auto const largest = A.comm().max(sizes.empty() ? 0.0 : std::ranges::max(sizes));
-  auto const small = A.comm().sum(std::ranges::count_if(sizes, [&](double size) { return 1e4 * size <= largest; }));
+  auto const small = A.comm().sum(std::ranges::count_if(sizes, [&](double size) { return small_row * size <= largest; }));
   if (2 * small >= A.global_rows()) found.row_sizes = all;
 }
 

@@ -45,6 +45,9 @@ struct OwnRule {
   std::optional<std::int64_t> max_it;
 };
 
+/// Rows whose largest entry is less than that of all by this factor are small.
+constexpr double small_row = 1e4;
+
 /// What a look at the matrix found.
 struct Inspection {
   bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
@@ -161,7 +164,7 @@ class Solver {
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
   bool take_cheap_factors(std::string const& why);
-  void note_small_rows(Vector const& x, Vector const& residual, std::vector<std::string>& notes);
+  void note_small_rows(Vector const& b, Vector const& x, Vector const& residual, std::vector<std::string>& notes);
   void look_beside_null_space();
   /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
   void fit_method(Configuration const& config);

@@ -212,31 +212,6 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   return out;
 }
 
-/// Rows that are small beside others, and whose residual is large beside themselves.
-void Solver::note_small_rows(Vector const& x, Vector const& residual, std::vector<std::string>& notes) {
-  auto const largest = la::look_at_entries(x).largest;
-  auto const k = std::size_t(x.columns());
-  std::vector<std::int64_t> wrong(k, 0);
-  with_dtype(residual.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const r = residual.host<T>();
-    auto const& sizes = *inspection_.row_sizes;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-      for (std::size_t j = 0; j < k; ++j) wrong[j] += double(magnitude(r[i * k + j])) > 1e-2 * sizes[i] * largest[j];
-  });
-  auto const& comm = A_->range().comm();
-  comm.sum(std::span<std::int64_t>(wrong));
-  auto const most = std::ranges::max(wrong);
-  auto const n = A_->range().global_size();
-  if (10 * most < n) return;
-  notes.push_back(
-      format("in {} of {} rows |b - A x| is more than 1 % of the largest entry times the largest x: x is wrong there. Other rows are "
-             "far larger, as those of penalties, and so is the tolerance, which is relative to ||b||. Divide large rows and their "
-             "b by their size, take a smaller -ksp_rtol, or solve directly: -ksp_type preonly -pc_type lu",
-             most, n));
-  if (comm.rank() == 0 && !std::exchange(small_rows_told_, true)) log::warning("{}.", notes.back());
-}
-
 Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
                                           Watch const& watch, std::int64_t max_it) {
   static int const event = profile::event("KSPSolve");
@@ -359,7 +334,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
                            std::ranges::all_of(info.backward_error, [&](double e) { return e <= magnitudes_->rounding_level; });
   if (info.converged && !to_rounding && !watch.adjoint && inspection_.row_sizes && !targets.empty()) {
     if (!residual) true_norms();
-    note_small_rows(x, residual, info.notes);
+    note_small_rows(b, x, residual, info.notes);
   }
   double worst = 0;  // of the columns, relative to b
   for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
