@@ -141,6 +141,7 @@ class Amg final : public Preconditioner {
                   found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
                   classical ? "the near-null space is not used" : format("near-null space of {} vector(s)", near_null_columns_));
     if (boxes_ > 0) out += format("  aggregates: boxes of 3 nodes in each dimension of a grid, on {} level(s)\n", boxes_);
+    if (unsmoothed_ > 0) out += format("  P is not smoothed on {} level(s), since the next one would have more entries\n", unsmoothed_);
     if (choice_.degree > 0) {
       out += "  smoother chosen: a polynomial, since the matrix is no M-matrix; ";
       if (choice_.condition > 0) out += format("condition {} of level {} in a trial", rounded(choice_.condition), choice_.level);
@@ -258,7 +259,7 @@ class Amg final : public Preconditioner {
     precisions_ = precisions;
     dtype_ = made.dtype;
     near_null_columns_ = made.columns;
-    if (!again) boxes_ = made.boxes;
+    if (!again) boxes_ = made.boxes, unsmoothed_ = made.unsmoothed;
     sizes_ = std::move(made.sizes);
     memory_ = made.memory + (whole_nodes_ ? whole_nodes_->memory_bytes() : 0);
     choice_ = {};
@@ -313,7 +314,7 @@ class Amg final : public Preconditioner {
   std::vector<amg::LevelSize> sizes_;
   LevelPrecisions precisions_;
   std::int64_t block_size_ = 0, near_null_columns_ = 1;
-  std::size_t boxes_ = 0;
+  std::size_t boxes_ = 0, unsmoothed_ = 0;
   double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
   std::optional<amg::WholeNodes> whole_nodes_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
@@ -314,11 +315,46 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
     found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
     if (found.has_dense_rows) set_dense_rows_apart(found.graph, rows_, A_.range(), block_size_, cancel_);
   }
-  out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, near_null_space_.data(), block_size_,
-                                              damping / radius, out.coarse, cancel_)
-                      : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
+  bool const smooth = damping > 0;
+  if (smooth)
+    out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, near_null_space_.data(), block_size_, damping / radius,
+                                  out.coarse, cancel_);
+  bool const fills_next = smooth && !options_.damping_given && fills(out);
+  out_.unsmoothed += fills_next;
+  if (!smooth || fills_next) out.P = unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);
+}
+
+/// Whether the coarse level would have more entries than this one, as that of a graph without a geometry has if P is smoothed: nodes within
+/// three steps of each other are coupled there, and these are most nodes. Some rows of R A P are made, where rows of P are so long that it
+/// may be. Collective.
+template <class T>
+bool HierarchySetUp<T>::fills(Interpolation<T> const& between) const {
+  constexpr std::int64_t long_row = 8, samples = 100;  // in aggregates; in meshes few rows are so long
+  constexpr double least = 0.02;                       // a row of k entries fills k^2 of the coarse matrix
+  auto const& P = between.P;
+  std::int64_t squares = 0;
+  for (std::int32_t i = 0; i < P.count; ++i)
+    if (auto const k = P.ptr[i + 1] - P.ptr[i]; k >= long_row * columns_) squares += k * k;
+  auto const& comm = A_.comm();
+  if (double(comm.sum(squares)) < least * double(A_.nnz() * block_size_)) return false;
+  static int const event = profile::event("AMGLookAtFill");
+  profile::Scope const scope(event);
+  auto R = la::transpose(P, A_.range(), between.coarse, true, cancel_);
+  auto const each = std::uint64_t(std::max<std::int64_t>(between.coarse.global_size() / samples, 1));
+  std::int64_t counts[2] = {0, 0}, kept = 0, begin = 0;  // rows that are made, and their entries
+  for (std::int32_t i = 0; i < R.count; ++i) {
+    auto const end = R.ptr[i + 1];
+    bool const is_made = mixed_bits(std::uint64_t(between.coarse.begin() + i)) % each == 0;
+    counts[0] += is_made;
+    for (auto p = begin; is_made && p < end; ++p, ++kept) R.col[kept] = R.col[p], R.val[kept] = R.val[p];
+    R.ptr[i + 1] = kept;
+    begin = end;
+  }
+  counts[1] = la::triple_product(R, rows_, P, A_.range(), A_.range(), between.coarse, cancel_).nnz();
+  comm.sum(std::span<std::int64_t>(counts));
+  return double(counts[1]) / double(std::max<std::int64_t>(counts[0], 1)) * double(between.coarse.global_size()) > double(A_.nnz());
 }
 
 template <class T>

@@ -56,8 +56,9 @@ struct LevelSize {
 struct Hierarchy {
   std::vector<GridLevel> levels;
   std::vector<LevelSize> sizes;
-  std::size_t boxes = 0;     ///< levels whose aggregates are boxes of a grid
-  bool open_degree = false;  ///< of the smoothers' polynomials
+  std::size_t boxes = 0;       ///< levels whose aggregates are boxes of a grid
+  std::size_t unsmoothed = 0;  ///< levels whose prolongation is not smoothed, since it would fill the next one
+  bool open_degree = false;    ///< of the smoothers' polynomials
   std::size_t memory = 0;
   Dtype dtype;               ///< of the finest level
   std::int64_t columns = 1;  ///< of the near-null space
@@ -92,6 +93,7 @@ class HierarchySetUp {
   void choose_smoother(GridLevel& level, RowFacts<T> const& facts, double radius);
   void interpolate(Coarsening& found, double radius, Interpolation<T>& out);
   void interpolate_by_aggregates(Coarsening& found, double radius, Interpolation<T>& out);
+  bool fills(Interpolation<T> const& between) const;
   void interpolate_classically(Coarsening& found, Interpolation<T>& out);
   Rows<T> coarse_operator(Interpolation<T> const& between);
   void store_transfers(Interpolation<T>& between, GridLevel& level);
