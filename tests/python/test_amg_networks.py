@@ -1,6 +1,7 @@
 """Multigrid of graphs without a geometry: most nodes are within three steps of each other."""
 
 import numpy as np
+import scipy.sparse as sp  # noqa: F401 (of the text below)
 
 import asterism as am
 
