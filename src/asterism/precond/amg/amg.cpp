@@ -106,6 +106,8 @@ Matrix scaled(Matrix const& A, double factor) {
   return A.with_block_values(A.dtype(), values[0], values[1], device::Memory::host);
 }
 
+constexpr double long_solve = 400;  // in passes over the entries: about the time of another set-up
+
 class Amg final : public Preconditioner {
  public:
   Amg(Matrix const& A, amg::AmgOptions options) : Preconditioner(A), options_(std::move(options)) {
@@ -141,6 +143,7 @@ class Amg final : public Preconditioner {
                   found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
                   classical ? "the near-null space is not used" : format("near-null space of {} vector(s)", near_null_columns_));
     if (boxes_ > 0) out += format("  aggregates: boxes of 3 nodes in each dimension of a grid, on {} level(s)\n", boxes_);
+    if (tried_evolution_ && options_.strength == amg::Strength::evolution) out += "  strong couplings: by evolution\n";
     if (unsmoothed_ > 0) out += format("  P is not smoothed on {} level(s), since the next one would have more entries\n", unsmoothed_);
     if (choice_.degree > 0) {
       out += "  smoother chosen: a polynomial, since the matrix is no M-matrix; ";
@@ -213,14 +216,41 @@ class Amg final : public Preconditioner {
     auto const precisions = precisions_for(A, diagonal);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A, keep) : A;
-    auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
     // squares of entries are summed: beyond 1e150 they overflow
     auto const most = diagonal.most;
     double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
-    if (factor != 1) wide = scaled(wide, factor);
-    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, factor * most, precisions, keep, cancel);
-    else build<double>(std::move(wide), given, factor * most, precisions, keep, cancel);
+    auto const build_levels = [&] {
+      auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
+      if (factor != 1) wide = scaled(wide, factor);
+      if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, factor * most, precisions, keep, cancel);
+      else build<double>(std::move(wide), given, factor * most, precisions, keep, cancel);
+    };
+    build_levels();
     scale_ = factor;
+    if (!may_try_evolution()) return;
+    auto const before = options_;
+    auto const cost = choice_.cost();
+    auto const again_by = [&](amg::AmgOptions const& options) {
+      options_ = options;
+      kept_ = {};
+      cycle_ = {};
+      build_levels();
+    };
+    tried_evolution_ = true;
+    auto other = options_;
+    other.strength = amg::Strength::evolution;
+    other.threshold = 0.25;
+    other.threshold_scale = 1;
+    again_by(other);
+    if (!(choice_.cost() < cost)) again_by(before);
+  }
+
+  /// Whether couplings of another measure may do better: the entries of such a matrix say little of that, and the trial says that a solve
+  /// takes long.
+  bool may_try_evolution() const {
+    return mixes_signs_ && !tried_evolution_ && choice_.cost() > long_solve && !options_.strength_given &&
+           options_.type == amg::AmgType::aggregation && options_.strength == amg::Strength::symmetric &&
+           options_.aggregation == amg::AggregationType::automatic;
   }
 
   void choose_block_size(Matrix const& A) {
@@ -263,6 +293,7 @@ class Amg final : public Preconditioner {
     sizes_ = std::move(made.sizes);
     memory_ = made.memory + (whole_nodes_ ? whole_nodes_->memory_bytes() : 0);
     choice_ = {};
+    mixes_signs_ = made.mixes_signs;
     if (made.open_degree && !made.levels[0].solver) {
       static int const event = profile::event("AMGChooseSmoother");
       profile::Scope const scope(event);
@@ -275,7 +306,7 @@ class Amg final : public Preconditioner {
         }
       };
       count(false);
-      choice_ = amg::choose_degree(made.levels, entries, options_.cycle);
+      choice_ = amg::choose_degree(made.levels, entries, options_.cycle, made.mixes_signs ? &given : nullptr);
       count(true);
     }
     cycle_ = Cycle(std::move(made.levels), options_.cycle, options_.hermitian);
@@ -317,6 +348,7 @@ class Amg final : public Preconditioner {
   std::size_t boxes_ = 0, unsmoothed_ = 0;
   double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
+  bool mixes_signs_ = false, tried_evolution_ = false;
   std::optional<amg::WholeNodes> whole_nodes_;
   std::size_t memory_ = 0;
 };

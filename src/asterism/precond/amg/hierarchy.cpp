@@ -271,6 +271,7 @@ template <class T>
 void HierarchySetUp<T>::choose_smoother(GridLevel& level, RowFacts<T> const& facts, double radius) {
   if (level_ == 0 && smoother_.is_open()) {
     bool const spai = !options_.hermitian || facts.suits_spai0;
+    out_.mixes_signs = facts.mixes_signs && columns_ == 1;
     smoother_ = smoother_.chosen(spai);
     out_.open_degree = !spai && !smoother_.steps_are_given();
   }

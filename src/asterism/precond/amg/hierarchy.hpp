@@ -58,6 +58,7 @@ struct Hierarchy {
   std::vector<LevelSize> sizes;
   std::size_t boxes = 0;       ///< levels whose aggregates are boxes of a grid
   std::size_t unsmoothed = 0;  ///< levels whose prolongation is not smoothed, since it would fill the next one
+  bool mixes_signs = false;    ///< the finest matrix, of one unknown a node
   bool open_degree = false;    ///< of the smoothers' polynomials
   std::size_t memory = 0;
   Dtype dtype;               ///< of the finest level

@@ -18,6 +18,9 @@ struct RowFacts {
   /// M-matrix, for which it was made. And no row's weight is far below Jacobi's: a dominant diagonal makes it half of that or more, but bad
   /// scaling has no limit, and the errors of few rows that are not smoothed cost many iterations.
   bool suits_spai0 = false;
+  /// Whether nearly all rows have large couplings of the diagonal's sign, and sum up to nearly zero: as those of bilinear elements that are
+  /// stretched, whose entries do not say which couplings are strong.
+  bool mixes_signs = false;
 };
 
 /// Collective.

@@ -41,7 +41,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
   out.diagonal = la::Buffer<T>(std::max(A.count, 1));
   out.squares = la::Buffer<real_t<T>>(std::max(A.count, 1));
   double most[3] = {0, 0, 0}, least = std::numeric_limits<double>::infinity(), least_weight = 1;
-  i64 unlike = 0;
+  i64 counts[2] = {0, 0};  // of rows that are unlike those of an M-matrix, and that mix signs
   std::mutex mutex;
   device::Executor executor;
   device::parallel_ranges(executor, A.count, [&, below = A.map.below](i64 begin, i64 end) {
@@ -51,9 +51,9 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     auto* const diagonal = out.diagonal.data();
     auto* const squares = out.squares.data();
     double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity(), weight = 1;
-    i64 rows_unlike = 0;
+    i64 rows_unlike = 0, rows_mixed = 0;
     i64 longest = 0;
-    bool is_unlike = false;
+    bool is_unlike = false, is_mixed = false;
     la::EntryPlace place;
     for (i64 i = begin; i < end; ++i) {
       if (la::is_look(i) && cancel.requested()) return;
@@ -61,6 +61,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
         diagonal[i] = diagonal[i - 1];
         squares[i] = squares[i - 1];
         rows_unlike += is_unlike;
+        rows_mixed += is_mixed;
         continue;
       }
       i64 const at = place(ac, ap[i], ap[i + 1], i32(i) + below);
@@ -86,7 +87,9 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
       coupling = std::min(coupling, size > 0 ? square / size : 0);
       weight = std::min(weight, size > 0 ? size * size / double(sum) : 1);
       is_unlike = alike > 0.1 * other;
+      is_mixed = alike > 0.25 * other && std::abs(size + alike - other) <= 0.1 * size;
       rows_unlike += is_unlike;
+      rows_mixed += is_mixed;
     }
     std::lock_guard const lock(mutex);
     most[0] = std::max(most[0], row_sum);
@@ -94,7 +97,8 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     most[2] = std::max(most[2], double(longest));
     least = std::min(least, coupling);
     least_weight = std::min(least_weight, weight);
-    unlike += rows_unlike;
+    counts[0] += rows_unlike;
+    counts[1] += rows_mixed;
   });
   cancel.throw_if_requested();
   double all[5] = {most[0], most[1], -least, most[2], -least_weight};
@@ -103,7 +107,9 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
   out.largest_diagonal = all[1];
   out.least_coupling = -all[2];
   out.longest_row = i64(all[3]);
-  bool const near_m_matrix = double(layout.comm().sum(unlike)) <= 0.02 * double(layout.global_size());
+  layout.comm().sum(std::span<i64>(counts));
+  bool const near_m_matrix = double(counts[0]) <= 0.02 * double(layout.global_size());
+  out.mixes_signs = double(counts[1]) >= 0.8 * double(layout.global_size());
   out.suits_spai0 = near_m_matrix && -all[4] >= least_weight_of_spai0;
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "asterism/la/largest_eigenvalue.hpp"
@@ -22,7 +23,14 @@ class OfCycle final : public Operator {
   Space const& range() const override { return A_.range(); }
   Space const& domain() const override { return A_.domain(); }
   Dtype dtype() const override { return A_.dtype(); }
-  void apply(Vector const& x, Vector& y) const override { cycle_.apply(x, y); }
+  void apply(Vector const& x, Vector& y) const override {
+    auto const dtype = cycle_.levels()[0].A->dtype();
+    if (dtype == x.dtype()) return cycle_.apply(x, y);
+    Vector from(x.space(), dtype), to = from.like();
+    copy(x, from);
+    cycle_.apply(from, to);
+    copy(to, y);
+  }
   std::string describe() const override { return "cycle"; }
 
  private:
@@ -32,10 +40,17 @@ class OfCycle final : public Operator {
 
 }  // namespace
 
-DegreeChoice choose_degree(std::vector<GridLevel>& levels, std::vector<double> const& entries, CycleType type) {
+double DegreeChoice::cost() const {
+  double out = std::numeric_limits<double>::infinity();
+  for (auto const& e : estimates)
+    if (e.degree == degree) out = e.cost;
+  return out;
+}
+
+DegreeChoice choose_degree(std::vector<GridLevel>& levels, std::vector<double> const& entries, CycleType type, Matrix const* exact) {
   DegreeChoice out;
   auto const smoothed = [&](std::size_t l) { return l < levels.size() && !levels[l].solver; };
-  out.level = entries[0] > small && smoothed(1) ? 1 : 0;
+  out.level = !exact && entries[0] > small && smoothed(1) ? 1 : 0;
   constexpr std::int64_t middle = 3;
   auto const set = [&](std::int64_t degree) {
     out.degree = degree;
@@ -43,7 +58,7 @@ DegreeChoice choose_degree(std::vector<GridLevel>& levels, std::vector<double> c
   };
   set(middle);
   std::vector<GridLevel> const from(levels.begin() + std::ptrdiff_t(out.level), levels.end());
-  auto const& A = *from[0].A;
+  auto const& A = exact ? static_cast<Operator const&>(*exact) : *from[0].A;
   Cycle const cycle(from, type == CycleType::k ? CycleType::w : type, true);
   auto const found = la::extreme_eigenvalues(A, OfCycle(cycle, A), Vector(A.range(), A.dtype()), trial_steps);
   if (!found.definite || !(found.least > 0)) return out;
