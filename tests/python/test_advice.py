@@ -259,12 +259,13 @@ def test_factors_that_cost_little_come_soon_where_ilu_gets_nowhere(rng):
         S = am.gallery.convection_diffusion(points, (1.0, 0.3, 0.2)[: len(points)]).to_scipy()
         return sp.csr_array(S - S.diagonal()[0] / part * sp.eye_array(S.shape[0]))
 
-    # a strip has cheap factors, a cube has not; of so many rows ilu may go on for 163 iterations and more
-    for S, before in ((shifted((20, 1700), 2), 60), (shifted((32, 32, 32), 8), 163)):
+    # a strip has cheap factors, a cube has not; of so many rows ilu may go on for 163 iterations and more, the first 60 before amg is
+    # looked at
+    for S, before, last in ((shifted((20, 1700), 2), 60, 60), (shifted((32, 32, 32), 8), 163, 103)):
         b = rng.standard_normal(S.shape[0])
         x, info = am.solve(S, b, rtol=1e-9)
         assert info.preconditioner.startswith("lu (sparse") and info.iterations == before + 1, info
-        assert any(f"pc auto: lu (after {before} iterations of gmres with ilu" in n for n in info.notes), info.notes
+        assert any(f"pc auto: lu (after {last} iterations of gmres with ilu" in n for n in info.notes), info.notes
         assert len(info.residual_norms) == before + 2
         assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
     # half way after 60 iterations
@@ -272,6 +273,28 @@ def test_factors_that_cost_little_come_soon_where_ilu_gets_nowhere(rng):
     x, info = am.solve(S, b := rng.standard_normal(S.shape[0]), rtol=1e-9)
     assert info.preconditioner.startswith("ilu") and 90 < info.iterations < 150, info
     assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
+
+
+def test_amg_follows_ilu_where_rows_are_those_of_a_diffusion(rng):
+    """Values that are held by rows of the identity leave a matrix without symmetry, and ilu needs ever more iterations."""
+    S = sp.csr_array(am.gallery.poisson((30, 30, 60), neumann=True).to_scipy())
+    free = np.arange(S.shape[0]) > 0
+    A = sp.csr_array(sp.diags_array(free * 1.0) @ S + sp.diags_array(~free * 1.0))
+    b = rng.standard_normal(A.shape[0])
+    x, info = am.solve(A, b, rtol=1e-8)
+    assert info.preconditioner.startswith("amg") and info.iterations < 100, info
+    assert any("pc auto: amg (after 60 iterations of gmres with ilu" in n for n in info.notes), info.notes
+    assert np.linalg.norm(b - A @ x) <= 1.001e-8 * np.linalg.norm(b)
+    # of wind that turns around, a cycle of amg or few iterations show that it does not help
+    n = 150
+    y, x = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n), indexing="ij")
+    u, v = (y * (1 - x**2)).ravel(), (-x * (1 - y**2)).ravel()
+    D = sp.diags_array([-np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1])
+    wind = sp.diags_array(u) @ sp.kron(sp.eye_array(n), D) + sp.diags_array(v) @ sp.kron(D, sp.eye_array(n))
+    C = sp.csr_array(1e-2 * am.gallery.poisson((n, n)).to_scipy() + wind / n)
+    b = rng.standard_normal(C.shape[0])
+    x, info = am.solve(C, b, rtol=1e-8)
+    assert np.linalg.norm(b - C @ x) <= 1.001e-8 * np.linalg.norm(b)
 
 
 def test_a_nested_auto_takes_no_factors_that_have_a_limit():

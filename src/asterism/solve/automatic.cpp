@@ -46,8 +46,11 @@ AutomaticAttempt factors(Inspection const& found, bool definite, double flop_lim
 /// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
 std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 200, 25, 2000); }
 
-/// Of many rows that is long. After so many iterations, two cycles of gmres, factors take their turn if they cost little.
-constexpr std::int64_t iterations_before_cheap_factors = 60;
+/// Of many rows that is long. After so many iterations, two cycles of gmres, factors take their turn if they cost little, or amg.
+constexpr std::int64_t few_iterations = 60;
+
+/// By this at least a cycle of amg must reduce the residual of a matrix that is not Hermitian, or it is not taken.
+constexpr double most_left_by_amg = 0.95;
 
 /// From the first norms and those after so many steps: in how many more iterations all columns are there, if they go on at this rate.
 double left_to_do(std::vector<double> const& first, std::size_t steps, std::vector<double> const& now, std::vector<double> const& targets) {
@@ -87,6 +90,13 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   }
   if (definite) out.attempts.push_back({"amg", {}});
   else if (found.zero_diagonals == 0) out.attempts.push_back({"ilu", {}});
+  // of rows as those of a discretised diffusion: ilu needs more iterations the more rows there are
+  if (!found.hermitian && (found.positive_diagonal || found.negative_diagonal) && found.half_dominant >= 0.9 &&
+      patience(rows) > few_iterations) {
+    out.attempts.back().briefly = true;
+    out.attempts.push_back({"amg", {}, 0, true});
+    out.attempts.push_back({"ilu", {}});
+  }
   if (!at_once) out.attempts.push_back(factors(found, definite, rows > few_rows ? most_flops : 0));
   if (!nearly_dense) out.attempts.push_back(ilut(found));
   if (rows > few_rows) out.attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});  // where factors would not fit
@@ -128,12 +138,15 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
     std::string why;
     try {
       auto p = make_attempt(config, attempt);
-      if (last || p->direct() || attempt.type == "amg" || seems_stable(*p)) {
+      double const left = attempt.briefly && attempt.type == "amg" ? left_by_cycle(*p) : 0;
+      bool const is_good = attempt.type == "amg" ? left <= most_left_by_amg : p->direct() || seems_stable(*p);  // false for NaN
+      if (last || is_good) {
         if (attempt_ > 0 || p->direct() || seen().zero_diagonals > 0) tell_attempt(attempt);
         if (p->direct()) attempts_.resize(attempt_ + 1);  // there is no stronger one
         return p;
       }
-      why = format("the factors of {} are unstable", attempt.type);
+      why = attempt.type == "amg" ? format("a cycle of amg leaves {} of the residual", std::round(100 * left) / 100)
+                                  : format("the factors of {} are unstable", attempt.type);
     } catch (Error const& e) {
       if (last || !lets_go_on(e)) throw;
       why = e.what();
@@ -256,7 +269,7 @@ std::string Solver::take_stronger(std::string const& why) {
 bool Solver::take_cheap_factors(std::string const& why) {
   looked_for_cheap_factors_ = true;
   auto const all = attempts_;
-  attempts_ = {all[0], all[1]};
+  attempts_ = {all[0], *std::ranges::find_if(all, [](auto const& a) { return a.type == "lu" || a.type == "cholesky"; })};
   attempts_[1].flop_limit = flops_for_an_entry * double(seen().entries);
   if (take_stronger(why).empty()) return true;
   attempts_ = all;
@@ -290,11 +303,16 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
   std::size_t steps = 0;  // the norms that it has, but for the first ones
   std::vector<double> first_norms;
   auto const usual = patience(b.global_size());
-  auto most = usual;
+  auto const for_attempt = [&] {
+    if (attempts_[attempt_].briefly) return std::min(few_iterations, usual);
+    bool const second_time = attempt_ > 0 && attempts_[0].briefly && attempts_[attempt_].type == attempts_[0].type;
+    return second_time ? usual - few_iterations : usual;
+  };
+  auto most = for_attempt();
   // factors follow ilu
-  bool cheap_ones_next = !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" &&
-                         usual > iterations_before_cheap_factors;
-  if (cheap_ones_next) most = iterations_before_cheap_factors;
+  bool cheap_ones_next =
+      !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" && usual > few_iterations;
+  if (cheap_ones_next) most = few_iterations;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();
     auto const limit = std::min(stronger ? most : rule_.max_it, rule_.max_it - all.iterations);
@@ -321,8 +339,9 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     if (ended) return all;
     bool const looks = std::exchange(cheap_ones_next, false) && now.out_of_iterations;
     if (now.out_of_iterations && !longer && half_way) {
-      most = looks ? usual - done : 2 * done;
-      longer = !looks;
+      bool const waits = looks && !attempts_[attempt_].briefly;
+      most = waits ? usual - done : 2 * done;
+      longer = !waits;
       continue;
     }
     double worst = 0;
@@ -331,11 +350,11 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     if (!(worst < 1)) copy(guess, x);  // NaN too
     auto const why =
         format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done, method_name_, preconditioner_type_, worst);
-    if (looks) {
-      if (!take_cheap_factors(why)) {
-        most = usual - done;
-        continue;
-      }
+    if (looks && take_cheap_factors(why)) {
+      // they are next
+    } else if (looks && !attempts_[attempt_].briefly) {
+      most = usual - done;
+      continue;
     } else if (auto const failed = take_stronger(why); !failed.empty()) {
       all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
       return all;
@@ -343,7 +362,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     if (b.columns() > 1 && !takes_columns_together()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
     done = 0;
     longer = false;
-    most = usual;
+    most = for_attempt();
   }
 }
 

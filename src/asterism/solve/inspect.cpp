@@ -156,7 +156,7 @@ void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
 void count_dominant_rows(Matrix const& A, Inspection& found) {
   auto const rows = A.global_rows();
   auto const& space = A.range();
-  if (rows == 0 || rows > rows_for_direct_first) return;
+  if (rows == 0) return;
   if (space.near_null_space() || (space.block_size() > 1 && space.coordinates())) return;  // amg has what it needs
   auto const B = A.half() ? A.general() : A;
   std::int64_t counts[2] = {0, 0};
@@ -227,7 +227,7 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
   auto const* const matrix = A.matrix();
   if (matrix && largest == 0) largest = matrix->largest_entry();
   found.size = largest;
-  if (matrix) look_at_entries(*matrix, unscaled, found), count_dominant_rows(*matrix, found);
+  if (matrix) look_at_entries(*matrix, unscaled, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);
@@ -257,6 +257,7 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
   // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one of its row is not seen:
   // solve_transpose, which solves A then, verifies its answer with the transpose
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype()) && std::isfinite(size) && std::isfinite(own_size);
+  if (matrix && (!found.hermitian || matrix->global_rows() <= rows_for_direct_first)) count_dominant_rows(*matrix, found);
   if (!matrix && found.hermitian && A.eigenvalue_bound()) look_at_diagonal(A, found);
   return found;
 }

@@ -329,7 +329,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     bool const by_itself = config.reader(preconditioner_table()).text("pc_type") == "auto";
     auto attempts = by_itself ? automatic_choice(seen(), P_.global_rows()).attempts : std::vector<AutomaticAttempt>();
     if (by_itself && wanted_method_ != "auto" && method_->needs_symmetric_matrix()) {
-      std::erase_if(attempts, [](auto const& a) { return a.type == "ilu" || a.type == "ilut"; });
+      std::erase_if(attempts, [](auto const& a) { return a.type == "ilu" || a.type == "ilut" || a.briefly; });
       if (attempts.empty()) attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});
     }
     // an attempt that did not work for the last values is not made again

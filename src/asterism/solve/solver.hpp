@@ -60,7 +60,7 @@ struct Inspection {
   double dominant = 1, half_dominant = 1;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
 };
-/// Dominance is counted where a direct solve may come first, of at most so many rows.
+/// Dominance is counted where a direct solve may come first, of at most so many rows, and of matrices that are not Hermitian.
 constexpr std::int64_t rows_for_direct_first = 30000;
 /// Of an operator without entries: only its size, and whether it is Hermitian. unscaled, largest: the matrix that was scaled to A, in which
 /// rows may have vanished, and its largest entry; 0: it is looked for. Collective.
@@ -71,6 +71,7 @@ struct AutomaticAttempt {
   std::string type;
   std::vector<std::pair<std::string, std::string>> options;
   double flop_limit = 0;     ///< of a factorisation: with more it is not tried; 0: any
+  bool briefly = false;      ///< few iterations say whether it is any good
   std::string text() const;  ///< as a line of options, without the limit
 };
 /// What -ksp_type auto and -pc_type auto take of a matrix, before anything is set up. Where a preconditioner cannot be set up, is unstable,
