@@ -297,6 +297,19 @@ def test_amg_follows_ilu_where_rows_are_those_of_a_diffusion(rng):
     assert np.linalg.norm(b - C @ x) <= 1.001e-8 * np.linalg.norm(b)
 
 
+def test_the_hint_for_cg_and_amg_knows_an_indefinite_matrix():
+    A = am.gallery.poisson((40, 40)).to_scipy()
+    B = sp.eye_array(400, 1600)
+    saddle = sp.csr_array(sp.block_array([[A, B.T], [B, None]]))
+    both = sp.csr_array(sp.block_diag([A, -A]))
+    for S, said in ((saddle, "400 zeros"), (both, "entries of both signs")):
+        b = np.zeros(S.shape[0])
+        b[-400:] = 1
+        with pytest.raises(am.ConvergenceError, match="INDEFINITE_PC") as e:
+            am.solve(S, b, ksp="cg", pc="amg")
+        assert f"has {said}: it is indefinite" in str(e.value) and "-ksp_type preonly -pc_type lu" in str(e.value)
+
+
 def test_a_nested_auto_takes_no_factors_that_have_a_limit():
     """It has no other attempt, where the factors would be too large."""
     S = am.gallery.convection_diffusion((14, 14, 14), (1.0, 0.3, 0.2)).to_scipy()

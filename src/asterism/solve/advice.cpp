@@ -60,10 +60,15 @@ std::string Solver::advice(Reason reason, double residual) const {
                     : !P_                         ? ""
                                                   : " The diagonal has entries that are not positive: the matrix is indefinite.");
     case Reason::diverged_indefinite_pc:
+      if (P_ && P_is_A() && !inspection_.positive_diagonal)
+        return format("The diagonal of the matrix has {}: it is indefinite, and so is {}. Use {}{}.",
+                      seen().zero_diagonals > 0 ? format("{} zeros", seen().zero_diagonals) : "entries of both signs", preconditioner_type_,
+                      seen().zero_diagonals > 0 ? "" : "-ksp_type gmres with ", other_preconditioner());
       if (preconditioner_type_ == "ilu" || preconditioner_type_ == "icc")
         return "Use -pc_type icc -pc_factor_shift_type positive_definite, or amg, or -ksp_type gmres.";
       if (preconditioner_type_ == "amg" || preconditioner_type_ == "gamg")
-        return "Use -pc_dtype float64, -mg_levels_ksp_type chebyshev, or -ksp_type gmres.";
+        return "Use -pc_dtype float64, -mg_levels_ksp_type chebyshev, or -ksp_type gmres. If the matrix is indefinite, as that of waves, "
+               "solve directly: -ksp_type preonly -pc_type lu.";
       return format("Use {}, or -ksp_type gmres.", M_                                 ? "an M that is positive definite"
                                                    : !P_                              ? "another -pc_type"
                                                    : preconditioner_type_ == "jacobi" ? "-pc_type amg"
