@@ -1,11 +1,11 @@
 """Multigrid of graphs without a geometry: most nodes are within three steps of each other."""
 
 import numpy as np
-import scipy.sparse as sp  # noqa: F401 (of the text below)
+import scipy.sparse as sp
 
 import asterism as am
 
-NETWORKS = """
+
 def laplacian(i, j, n):
     W = sp.csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
     W = W + W.T
@@ -18,13 +18,11 @@ def networks(n):
     rng.shuffle(ends)
     half = len(ends) // 2
     return [laplacian(*rng.integers(0, n, (2, 4 * n)), n), laplacian(ends[:half], ends[half : 2 * half], n)]
-"""
-exec(NETWORKS)
 
 
 def test_networks_do_not_fill_coarse_levels():
-    """Of P that is smoothed: complexities of 12 and 31, and set-ups that take twenty times as long."""
-    for A in networks(20000):  # noqa: F821
+    """1.9 and 1.7, with 13 and 19 iterations; if P is smoothed, complexities of 14 and 36, with 10 and 18 iterations."""
+    for A in networks(20000):
         solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
         solver.solve(np.sin(np.arange(A.shape[0])))
         text = solver.view()
@@ -36,10 +34,8 @@ def test_networks_do_not_fill_coarse_levels():
 
 
 def test_networks_on_ranks(on_ranks):
-    script = (
-        "import scipy.sparse as sp\n"
-        + NETWORKS
-        + """
+    script = """
+from test_amg_networks import networks
 for A in networks(3000):
     n = A.shape[0]
     mine = am.Matrix.from_scipy(A, comm, distribute=True)
@@ -48,7 +44,6 @@ for A in networks(3000):
     levels = [" ".join(l.split()[:4]) for l in s.view().splitlines() if l.strip()[:1].isdigit()]
     if rank == 0: print("RESULT", s.info.iterations, "P is not smoothed on" in s.view(), levels)
 """
-    )
     seen = [[line for line in on_ranks(k, script).splitlines() if line.startswith("RESULT")] for k in (1, 2, 3)]
     assert len(seen[0]) == 2 and all(" True " in line for line in seen[0])
     assert seen[1] == seen[0] and seen[2] == seen[0]

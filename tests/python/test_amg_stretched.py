@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import asterism as am
-
-ELEMENTS = """
-import scipy.sparse as sp
 
 
 def elements(nodes, sizes):
@@ -21,8 +19,6 @@ def elements(nodes, sizes):
             term = sp.kron(term, stiffness[d] if d == axis else mass[d])
         A = A + term
     return sp.csr_array(A)
-"""
-exec(ELEMENTS)
 
 
 def solved(A, **more):
@@ -36,20 +32,20 @@ def solved(A, **more):
 @pytest.mark.parametrize(("nodes", "ratio"), [((120, 100), 100), ((60, 60), 100), ((80, 70), 300)])
 def test_stretched_elements(nodes, ratio):
     """12, 12 and 13 iterations; by the diagonals 79, 59 and 81."""
-    solver = solved(elements(nodes, (1, 1 / ratio)))  # noqa: F821
+    solver = solved(elements(nodes, (1, 1 / ratio)))
     assert "strong couplings: by evolution" in solver.view()
     assert solver.info.iterations <= 16
 
 
 def test_what_is_given_is_kept():
-    A = elements((60, 60), (1, 1 / 100))  # noqa: F821
+    A = elements((60, 60), (1, 1 / 100))
     for more in ({"pc_amg_strength": "symmetric"}, {"pc_amg_threshold": 0.04}, {"pc_amg_agg_type": "mis2"}):
         assert "by evolution" not in am.Solver(A, ksp="cg", pc="amg", **more).view()
-    assert "by evolution" not in solved(elements((60, 60), (1, 1))).view()  # noqa: F821
+    assert "by evolution" not in solved(elements((60, 60), (1, 1))).view()
 
 
 def test_new_values_keep_the_measure():
-    A = elements((60, 60), (1, 1 / 100))  # noqa: F821
+    A = elements((60, 60), (1, 1 / 100))
     solver = solved(A)
     before = solver.info.iterations
     for factor in (2.0, 3.0, 4.0):
@@ -61,16 +57,14 @@ def test_new_values_keep_the_measure():
 
 
 def test_stretched_elements_on_ranks(on_ranks):
-    script = (
-        ELEMENTS
-        + """
+    script = """
+from test_amg_stretched import elements
 A = am.Matrix.from_scipy(elements((50, 40), (1, 1 / 100)), comm, distribute=True)
 s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8, options="-pc_amg_coarse_size 60")
 s.solve(np.sin(1.0 + np.arange(*A.row_range)))
 levels = [" ".join(l.split()[:4]) for l in s.view().splitlines() if l.strip()[:1].isdigit()]
 if rank == 0: print("RESULT", s.info.iterations, "by evolution" in s.view(), levels)
 """
-    )
     seen = [[line for line in on_ranks(k, script).splitlines() if line.startswith("RESULT")] for k in (1, 2, 3)]
     assert len(seen[0]) == 1 and " True " in seen[0][0]
     assert seen[1] == seen[0] and seen[2] == seen[0]
