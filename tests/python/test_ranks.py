@@ -76,6 +76,9 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
         assert np.allclose(A @ x[lo:hi], (S @ x)[rlo:rhi], atol=tol)
         y = g.standard_normal(rows).astype(dtype)
         assert np.allclose(A.T @ y[rlo:rhi], (S.T @ y)[lo:hi], atol=tol)
+        # no columns at all
+        assert (A @ np.ones((hi - lo, 0), dtype)).shape == (rhi - rlo, 0)
+        assert (A.T @ np.ones((rhi - rlo, 0), dtype)).shape == (hi - lo, 0)
 """,
     )
 

@@ -237,6 +237,28 @@ def test_on_ranks(on_ranks, ranks):
     on_ranks(ranks, SCRIPT)
 
 
+def test_a_norm_that_only_rounding_keeps_above_the_target(on_ranks):
+    """By products with A it may be below, by those with A^T above: the method must not end where it starts."""
+    on_ranks(
+        2,
+        """
+S = sp.random_array((900, 900), density=0.03, rng=np.random.default_rng(0))
+S = S + S.T
+S = (S + sp.diags_array(np.asarray(abs(S).sum(axis=1)) * 1.01 + 0.01)).tocsr().astype("float32")
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+for ksp in ("cr", "bicgstab"):
+    s = am.Solver(A, ksp=ksp, pc="jacobi", rtol=1e-4)
+    for seed in range(8):
+        b = np.random.default_rng(seed).standard_normal(900).astype("float32")[slice(*A.row_range)]
+        s.solve_transpose(b)
+        norm = float(s.info.true_residual)
+        for less in (3e-7, 1e-6, 3e-6, 1e-5):
+            s.solve_transpose(b, rtol=0, atol=norm * (1 - less))  # raises where it does not converge
+            assert s.info.iterations > 0
+""",
+    )
+
+
 @pytest.mark.parametrize("largest", [1e16, 1e20])
 def test_asymmetry_that_a_large_entry_hides_is_no_silent_wrong_answer(largest):
     # beside its largest entry the matrix looks Hermitian, and A would be solved for A^T

@@ -62,14 +62,13 @@ Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement
   std::fill_n(integers_.as<std::int64_t>(), kernel::verdict_integers(k), 0);
   integers_.as<std::int64_t>()[kernel::trouble] = kernel::none;
   std::fill_n(numbers_.as<double>(), kernel::verdict_numbers(k), -1.0);
-  // what cannot be reached is not waited for: the recurrence of a residual goes on falling when the residual itself does not
-  double const least = epsilon_of(x_.dtype()) / 8;
-  for (std::int64_t j = 0; j < k; ++j) {
-    auto const& t = targets_[std::size_t(j)];
-    norms_of(numbers_, target, k)[j] = std::max(t.tolerance, least * t.norm_b);
-  }
+  for (std::int64_t j = 0; j < k; ++j)
+    norms_of(numbers_, target, k)[j] = reachable(targets_[std::size_t(j)], targets_[std::size_t(j)].tolerance);
   *finished_.as<Number>() = Number(0);
 }
+
+/// What cannot be reached is not waited for: the recurrence of a residual goes on falling when the residual itself does not.
+double Monitor::reachable(Target const& t, double tolerance) const { return std::max(tolerance, epsilon_of(x_.dtype()) / 8 * t.norm_b); }
 
 Monitor::~Monitor() {
   try {
@@ -349,7 +348,11 @@ void Monitor::start_again(std::vector<char> const& go_on, std::vector<double> co
   for (std::int64_t j = 0; j < k; ++j) {
     norms_of(numbers_, mark, k)[j] = -1;
     norms_of(numbers_, of_saved, k)[j] = true_norms[std::size_t(j)];
-    if (go_on[std::size_t(j)]) reasons_[std::size_t(j)] = Reason::iterating;
+    if (!go_on[std::size_t(j)]) continue;
+    reasons_[std::size_t(j)] = Reason::iterating;
+    // The method aims a little lower: a norm that only rounding keeps above the target (of the transpose's products, say) may be
+    // below it by the method's own products, and it would end where it starts.
+    norms_of(numbers_, target, k)[j] = reachable(targets_[std::size_t(j)], 0.9 * targets_[std::size_t(j)].tolerance);
   }
   set_reasons();
 }

@@ -135,6 +135,7 @@ class Monitor {
   void set_reasons();
   void ask_for_interrupts(std::int64_t it);
   std::string described_trouble(std::int64_t const* integers, double const* numbers) const;
+  double reachable(Target const& t, double tolerance) const;
   kernel::Rule rule_of_checks(std::int64_t it) const;
 
   StopRule rule_;

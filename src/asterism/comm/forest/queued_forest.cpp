@@ -357,7 +357,7 @@ void QueuedForest::Impl::require(Dtype dtype, std::int64_t k, ReduceOp op, Array
   ASTERISM_REQUIRE(!ordered || !is_complex(dtype), dtype, "op {} has no meaning for {} values.", name_of(op), name_of(dtype));
   auto const unit = std::size_t(k) * size_of(dtype);
   auto const is_long_enough = [&](Array const& a, std::int64_t rows, char const* what) {
-    ASTERISM_REQUIRE(k >= 1 && a.bytes() >= std::size_t(rows) * unit, shape, "{} has {} bytes, but {} rows of {} {} values are needed.",
+    ASTERISM_REQUIRE(k >= 0 && a.bytes() >= std::size_t(rows) * unit, shape, "{} has {} bytes, but {} rows of {} {} values are needed.",
                      what, a.bytes(), rows, k, name_of(dtype));
   };
   is_long_enough(root, forest.roots(), "root data");
