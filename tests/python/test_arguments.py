@@ -145,6 +145,21 @@ def test_what_can_be_refused_is_refused_before_the_set_up(monkeypatch, tmp_path)
             am.solve(**{"A": A, "b": b, **given})
 
 
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_a_complex64_side_of_a_real_float64_matrix(columns):
+    side = (1 + 2j) * np.ones((100, *columns), "complex64")
+    for x in (am.solve(A, side, rtol=1e-10)[0], am.factorized(A).solve(side)):
+        assert x.dtype == "complex128" and np.linalg.norm(
+            side - A @ x.real - 1j * (A @ x.imag)
+        ) <= 1e-9 * np.linalg.norm(side)
+
+
+def test_the_dtype_that_an_error_of_a_product_advises_holds_both():
+    for of_A, of_x, wide in (("float64", "complex64", "complex128"), ("complex64", "float64", "complex128")):
+        with pytest.raises(am.DtypeError, match=rf"Use A.astype\('{wide}'\)"):
+            A.astype(of_A) @ np.ones(100, of_x)
+
+
 def test_a_solver_looks_at_the_checkpoint_before_it_iterates(tmp_path):
     s, seen = am.Solver(A, ksp="cg", pc="none"), []
     with pytest.raises(am.FileError, match="does not exist"):

@@ -86,6 +86,25 @@ assert info.converged
     )
 
 
+def test_many_errors_take_no_addresses(on_ranks):
+    """The memory file of a neighbour is mapped once, not anew after each error: 64 GiB each, of the 128 TiB of a process."""
+    on_ranks(
+        2,
+        TOLD
+        + """
+def mapped():
+    with open("/proc/self/maps") as f: return sum("memfd:asterism" in line for line in f)
+wrong = np.ones(n + 1)
+assert told(lambda: A @ wrong, "the array has")
+before = mapped()
+for again in range(30):
+    assert told(lambda: A @ wrong, "the array has")
+assert mapped() == before <= 2, (before, mapped())
+A @ np.ones(n)
+""",
+    )
+
+
 def test_an_update_beside_solves():
     A = am.gallery.poisson((40, 40))
     b = np.ones(1600)

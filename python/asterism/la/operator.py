@@ -197,8 +197,9 @@ class Operator:
     def _operand(self, x: Any, what: str) -> NDArray[Any]:
         array = as_values(x, what)
         if array.dtype != self.dtype:
-            if np.promote_types(array.dtype, self.dtype) != self.dtype:
-                raise DtypeError(f"{what}: x is {array.dtype}, A {self.dtype}. {self._advice_for(array.dtype)}")
+            wide = np.promote_types(array.dtype, self.dtype)
+            if wide != self.dtype:
+                raise DtypeError(f"{what}: x is {array.dtype}, A {self.dtype}. {self._advice_for(wide)}")
             array = array.astype(self.dtype)
         return array
 

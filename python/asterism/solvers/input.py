@@ -72,8 +72,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
     wide = np.promote_types(np.real(rhs).dtype if parts else rhs.dtype, A.dtype)
     if wide != A.dtype:
         raise DtypeError(f"b is {rhs.dtype}, A {A.dtype}. {A._advice_for(wide)}")
-    if not parts:
-        rhs = rhs.astype(A.dtype, copy=False)
+    rhs = rhs.astype(np.promote_types(A.dtype, np.complex64) if parts else A.dtype, copy=False)
     if x0 is None:
         return rhs, aligned(rhs.shape, rhs.dtype, zero=True)
     guess = as_values(A._entries(x0, "x0"), "x0")

@@ -11,6 +11,7 @@
 #include <bit>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <new>
 #include <random>
@@ -136,6 +137,20 @@ void Arena::release(std::uint64_t offset, std::int64_t bytes) {
 }
 
 std::shared_ptr<Mapping const> Mapping::open(ArenaName const& name) {
+  // one for all communicators, also those that are kept after an error: two thousand would take all addresses that a process has
+  struct Opened {
+    std::mutex mutex;
+    std::map<std::array<std::uint64_t, 4>, std::weak_ptr<Mapping const>> all;
+  };
+  static auto& opened = *new Opened;  // never destroyed: the end of the program is told to the other ranks
+  std::lock_guard const lock(opened.mutex);
+  auto& known = opened.all[{name.boot, name.process, name.descriptor, name.token}];
+  auto found = known.lock();
+  if (!found) known = found = open_anew(name);
+  return found;
+}
+
+std::shared_ptr<Mapping const> Mapping::open_anew(ArenaName const& name) {
   if (name.boot != boot_number()) return nullptr;
   auto const path = format("/proc/{}/fd/{}", name.process, name.descriptor);
   int const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

@@ -87,7 +87,8 @@ class Arena {
 /// Another process's arena, mapped for reading and writing.
 class Mapping {
  public:
-  /// nullptr if it cannot be opened from here (another machine, another container, no permission).
+  /// That of this process, which is made at first use; nullptr if it cannot be opened from here (another machine, another container,
+  /// no permission).
   static std::shared_ptr<Mapping const> open(ArenaName const& name);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   Head& head() const { return *reinterpret_cast<Head*>(base_); }
@@ -98,6 +99,7 @@ class Mapping {
 
  private:
   Mapping() = default;
+  static std::shared_ptr<Mapping const> open_anew(ArenaName const& name);
   std::byte* base_ = nullptr;
   std::uint64_t process_ = 0;
 };
