@@ -178,3 +178,27 @@ assert np.array_equal(pickle.loads(pickle.dumps(mine)).solve(np.ones(36)), mine.
 """,
     )
     assert out == ""
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_change_of_a_copy_does_not_change_the_other(copied):
+    A = am.gallery.poisson((10, 10))
+    twice = A.with_values(2 * A.to_scipy().data)
+    v = am.Vector(A, fill=1.0)
+    copied(v).fill(3.0)
+    assert float(v.norm()) == 10
+    F = am.factorized(A)
+    copied(F).update(twice)
+    assert np.allclose(A @ F.solve(np.ones(100)), 1)
+    for other in (am.Builder((3, 3)), am.Submatrix(A)):
+        with pytest.raises(am.UnsupportedError, match="cannot be copied"):
+            copied(other)
+    with pytest.raises(am.UnsupportedError, match="copy_from"):
+        pickle.dumps(v)
+
+
+def test_transposes():
+    A = am.gallery.convection_diffusion((10, 10), (5.0, 1.0), 0.1)
+    for T in (A.T, A.H):
+        for back in (sent(T), copy.copy(T), copy.deepcopy(T)):
+            assert np.array_equal(back @ np.arange(100.0), T @ np.arange(100.0))

@@ -12,7 +12,7 @@ from .. import _core
 from ..base.indices import as_indices
 from ..base.values import dtype_name, unmasked
 from ..comm.communicator import as_communicator, one_call, reported
-from ..errors import DtypeError, InputError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .matrix import Matrix, layouts_of
 from .operator import as_values
 
@@ -86,6 +86,9 @@ class Builder:
     @property
     def _comm(self) -> _core.Communicator:
         return self._h.rows.comm
+
+    def __reduce__(self) -> Any:  # of copy.copy too, whose two builders would share what they are given
+        raise UnsupportedError("a Builder cannot be copied or pickled. Make another one, and give it the entries too.")
 
     @property
     def entries(self) -> int:

@@ -70,6 +70,9 @@ class Transposed(Arithmetic):
             raise UnsupportedError("A.T.H is not offered. Use A.transpose().H.")
         return self._a
 
+    def __reduce__(self) -> Any:
+        return Transposed, (self._a, self._conjugate)
+
     def __repr__(self) -> str:
         return f"<{self._a!r}.{'H' if self._conjugate else 'T'}>"
 

@@ -12,7 +12,7 @@ from ..base.indices import as_indices
 from ..base.values import unmasked
 from ..comm.communicator import one_call, reported
 from ..comm.forest import StarForest
-from ..errors import InputError, ShapeError
+from ..errors import InputError, ShapeError, UnsupportedError
 from .matrix import Matrix
 
 __all__ = ["Redistribution", "Submatrix"]
@@ -57,6 +57,11 @@ class Submatrix:
     @property
     def _comm(self) -> _core.Communicator:
         return self.matrix._comm
+
+    def __reduce__(self) -> Any:  # of copy.copy too: an update would change both
+        raise UnsupportedError(
+            "a Submatrix cannot be copied or pickled. Make another one; its matrix can be, on one process."
+        )
 
     def __repr__(self) -> str:
         return f"<asterism.Submatrix {self.matrix._h.describe()}>"

@@ -14,7 +14,7 @@ from ..base.values import dtype_name, unmasked
 from ..comm.communicator import reported
 from ..device.gpu import gpu_array
 from ..device.queue import GpuArray, Queue, handle_of, queue_of
-from ..errors import DtypeError, InputError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .operator import Operator, as_values
 from .scalar import Scalar, handle_of_scalar
 
@@ -183,6 +183,15 @@ class Vector:
         v = self.like()
         v.copy_from(self)
         return v
+
+    def __copy__(self) -> Vector:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Vector:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError("a Vector cannot be pickled. Pickle v.numpy(), and make a vector of it anew: copy_from.")
 
     @property
     def _comm(self) -> _core.Communicator:

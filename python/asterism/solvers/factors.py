@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,9 @@ class Factors:
         """Ask all ranks now, so that one of them may look later."""
         if self._comm.size > 1:
             self._known = self.solver.factors
+
+    def __copy__(self) -> Factors:
+        return Factors(copy.copy(self.solver))  # of its own: an update of one must not change the other
 
     def __repr__(self) -> str:
         n, m = self.shape
