@@ -373,3 +373,34 @@ s.solve(b)
 """,
         limit=60,
     )
+
+
+def test_an_interrupt_between_the_calls_of_a_solve_is_told(on_ranks):
+    """am.solve checks, sets up and solves: a rank that is interrupted between two of these must not leave the others in the next one."""
+    on_ranks(
+        2,
+        """
+module = sys.modules[am.solve.__module__]
+A = am.gallery.poisson((20, 20), comm)
+b = np.ones(A.local_shape[0])
+agreed = module.agreed
+def interrupted(*args):
+    agreed(*args)
+    if rank == 1: raise KeyboardInterrupt
+for again in range(3):
+    module.agreed = interrupted
+    try:
+        am.solve(A, b)
+        raise AssertionError("no error")
+    except (KeyboardInterrupt, am.AsterismError) as e:
+        assert rank == 1 or "KeyboardInterrupt" in str(e), e
+    finally:
+        module.agreed = agreed
+    comm.Barrier()
+for again in range(2):
+    try: x, info = am.solve(A, b, rtol=1e-8)
+    except am.AsterismError as e: assert e.shared, e
+assert info.converged
+""",
+        limit=60,
+    )

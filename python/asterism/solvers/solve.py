@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..base.options import check_keywords
 from ..comm.agree import agreed
+from ..comm.communicator import one_call
 from ..la.matrix import as_operator
 from .info import SolveInfo
 from .input import check_checkpoint, prepared
@@ -17,6 +18,7 @@ from .solver import Monitor, Solver
 __all__ = ["solve"]
 
 
+@one_call("solve")
 def solve(
     A: Any,
     b: Any,
