@@ -382,3 +382,13 @@ def test_a_coefficient_that_falls_out_needs_no_array_for_the_diagonal(form):
     L = st.operator(st.assign(out(i), c * u(i) - u(i + 1)), 20, of="u", a=np.full(20, 7.0))
     x = np.arange(20.0)
     assert np.array_equal(L @ x, 3 * x - np.append(x[1:], 0))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_no_columns(dtype):
+    L = st.operator(laplacian(2), (20, 17), dtype=dtype)
+    none = np.zeros((20, 17, 0))
+    for product in (L.__matmul__, L.rmatvec, lambda x: L.rmatvec(x, conjugate=False)):
+        assert product(none).shape == none.shape
+    solver = am.Solver(L, ksp="gmres", pc="gmg")
+    assert solver.solve(none).shape == none.shape and solver.solve_transpose(none, conjugate=True).shape == none.shape

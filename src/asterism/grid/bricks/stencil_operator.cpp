@@ -224,7 +224,7 @@ void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm:
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   if (makes_transpose_) need({StencilForm::transposed});
   if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
-  if (!conjugate || !is_complex(dtype())) return run(StencilForm::transposed, x, y, nullptr, nullptr);
+  if (!conjugate || !is_complex(dtype()) || x.columns() == 0) return run(StencilForm::transposed, x, y, nullptr, nullptr);
   auto conjugated = x.like();
   la::conjugate(x, conjugated);
   run(StencilForm::transposed, conjugated, y, nullptr, nullptr);
