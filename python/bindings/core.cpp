@@ -42,6 +42,9 @@ void set_memory_error(char const* text) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+  static bool loaded = false;  // what was taken out of sys.modules; its types are registered once in a process
+  if (loaded) throw nb::import_error("asterism was removed from sys.modules; it cannot be imported twice in a process. Start Python anew.");
+  loaded = true;
   nb::set_leak_warnings(false);
   nb::register_exception_translator([](std::exception_ptr const& p, void*) {
     try {

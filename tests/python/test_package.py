@@ -48,3 +48,18 @@ def test_a_misspelt_name_is_an_attribute_error():
     assert "has no attribute 'Matrx'" in fresh(
         "import asterism as am\ntry: am.Matrx\nexcept AttributeError as e: print(e)"
     )
+
+
+def test_an_import_after_a_removal_from_sys_modules_is_an_error():
+    """As notebooks do that load everything anew; the process ended."""
+    code = """
+import sys
+import asterism as am
+am.gallery.poisson((5, 5))
+for name in [name for name in sys.modules if name.split(".")[0] == "asterism"]: del sys.modules[name]
+import asterism as am
+try: am.gallery.poisson((5, 5))
+except ImportError as e: print("told:", e)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "told: asterism was removed from sys.modules" in done.stdout
