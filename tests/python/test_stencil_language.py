@@ -334,3 +334,34 @@ def test_orders_of_derivatives_are_integers(order):
 def test_what_is_no_stencil_is_refused(call, text):
     with pytest.raises(am.InputError, match=text):
         call(st.grid("u", 2))
+
+
+def test_values_are_shown_as_they_are_written():
+    i, j = st.indices(2)
+    u, c, h = st.grid("u", 2), st.grid("c", 2), st.constant("h")
+    names = {
+        "i": i,
+        "j": j,
+        "u": u,
+        "c": c,
+        "h": h,
+        "where": st.where,
+        "sqrt": st.sqrt,
+        "minimum": st.minimum,
+        "abs": abs,
+    }
+    for text in (
+        "u(i, j) - (u(i + 1, j) - 2 * u(i, j - 1)) / (h * h)",
+        "where((i > 0) & (j < j.extent - 1), -u(i, j) + 1.5, c(i // 2, j // 2))",
+        "~((i > 0) | ((i + j) % 2 == 0))",
+        "sqrt(abs(u(2 * i + 1, 2 * j))) * minimum(h, 0)",
+        "u(i, j) / (u(i, j) / 2) - -u(i, j) * (1+2j)",
+        "2 * i - 3",
+        "-i + 3",
+        "i // 2 + 1",
+    ):
+        assert repr(eval(text, names)) == f"<asterism.stencil.Expr {text}>"
+    long = u(i, j)
+    for _ in range(3000):
+        long = long + long * 0.5
+    assert repr(long).startswith("<asterism.stencil.Expr u(i, j) + u(i, j) * 0.5 + ") and len(repr(long)) < 200

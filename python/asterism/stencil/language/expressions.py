@@ -31,6 +31,11 @@ class Expr:
         """Return what it is made of."""
         return ()
 
+    def __repr__(self) -> str:
+        from .words import in_words
+
+        return f"<asterism.stencil.Expr {in_words(self)}>"
+
     def __add__(self, other: Expr | Number) -> Expr:
         return Operation("+", self, _expr(other))
 
