@@ -269,7 +269,9 @@ std::string Solver::take_stronger(std::string const& why) {
 bool Solver::take_cheap_factors(std::string const& why) {
   looked_for_cheap_factors_ = true;
   auto const all = attempts_;
-  attempts_ = {all[0], *std::ranges::find_if(all, [](auto const& a) { return a.type == "lu" || a.type == "cholesky"; })};
+  auto const factors = std::ranges::find_if(all, [](auto const& a) { return a.type == "lu" || a.type == "cholesky"; });
+  if (factors == all.end()) return false;
+  attempts_ = {all[0], *factors};
   attempts_[1].flop_limit = flops_for_an_entry * double(seen().entries);
   if (take_stronger(why).empty()) return true;
   attempts_ = all;

@@ -7,6 +7,7 @@
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/products/galerkin.hpp"
+#include "asterism/la/products/sparse_product.hpp"
 #include "asterism/precond/amg/coarsening/grid_boxes.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/direct/sparse_direct.hpp"
@@ -320,7 +321,7 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   if (smooth)
     out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, near_null_space_.data(), block_size_, damping / radius,
                                   out.coarse, cancel_);
-  bool const fills_next = smooth && !options_.damping_given && fills(out);
+  bool const fills_next = smooth && !options_.damping_given && !found.aggregates.boxes && fills(out);
   out_.unsmoothed += fills_next;
   if (!smooth || fills_next) out.P = unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
@@ -339,23 +340,34 @@ bool HierarchySetUp<T>::fills(Interpolation<T> const& between) const {
   for (std::int32_t i = 0; i < P.count; ++i)
     if (auto const k = P.ptr[i + 1] - P.ptr[i]; k >= long_row * columns_) squares += k * k;
   auto const& comm = A_.comm();
+  auto const coarse = between.coarse.global_size();
+  if (double(coarse) * double(coarse) <= double(A_.nnz())) return false;
   if (double(comm.sum(squares)) < least * double(A_.nnz() * block_size_)) return false;
   static int const event = profile::event("AMGLookAtFill");
   profile::Scope const scope(event);
-  auto R = la::transpose(P, A_.range(), between.coarse, true, cancel_);
-  auto const each = std::uint64_t(std::max<std::int64_t>(between.coarse.global_size() / samples, 1));
-  std::int64_t counts[2] = {0, 0}, kept = 0, begin = 0;  // rows that are made, and their entries
-  for (std::int32_t i = 0; i < R.count; ++i) {
-    auto const end = R.ptr[i + 1];
-    bool const is_made = mixed_bits(std::uint64_t(between.coarse.begin() + i)) % each == 0;
-    counts[0] += is_made;
-    for (auto p = begin; is_made && p < end; ++p, ++kept) R.col[kept] = R.col[p], R.val[kept] = R.val[p];
-    R.ptr[i + 1] = kept;
-    begin = end;
-  }
-  counts[1] = la::triple_product(R, rows_, P, A_.range(), A_.range(), between.coarse, cancel_).nnz();
+  auto const each = std::uint64_t(std::max<std::int64_t>(coarse / samples, 1));
+  std::vector<char> is_made(std::size_t(P.map.size()));
+  for (std::int32_t c = 0; c < P.map.size(); ++c) is_made[std::size_t(c)] = mixed_bits(std::uint64_t(P.map.global(c))) % each == 0;
+  auto const made_in = [&](std::int32_t i) {
+    return std::count_if(P.col.begin() + P.ptr[i], P.col.begin() + P.ptr[i + 1], [&](auto c) { return is_made[std::size_t(c)]; });
+  };
+  la::Rows<T> columns;  // of P, those that are made
+  columns.count = P.count;
+  columns.map = P.map;
+  columns.ptr = Buffer<std::int64_t>(P.count + 1);
+  columns.ptr[0] = 0;
+  for (std::int32_t i = 0; i < P.count; ++i) columns.ptr[i + 1] = columns.ptr[i] + made_in(i);
+  columns.col = Buffer<std::int32_t>(columns.nnz());
+  columns.val = Buffer<T>(columns.nnz());
+  std::int64_t at = 0;
+  for (std::int64_t p = 0; p < P.nnz(); ++p)
+    if (is_made[std::size_t(P.col[p])]) columns.col[at] = P.col[p], columns.val[at++] = P.val[p];
+  auto const R = la::transpose(columns, A_.range(), between.coarse, true, cancel_);
+  std::int64_t counts[2] = {std::count(is_made.begin() + P.map.below, is_made.begin() + P.map.below + P.map.own, 1), 0};
+  auto const RA = la::sparse_product(R, la::Part::all, la::wide_rows(rows_, A_.range(), A_.range(), R.map), cancel_);
+  counts[1] = la::sparse_product(RA, la::Part::all, la::wide_rows(P, A_.range(), between.coarse, RA.map), cancel_).nnz();
   comm.sum(std::span<std::int64_t>(counts));
-  return double(counts[1]) / double(std::max<std::int64_t>(counts[0], 1)) * double(between.coarse.global_size()) > double(A_.nnz());
+  return double(counts[1]) / double(std::max<std::int64_t>(counts[0], 1)) * double(coarse) > double(A_.nnz());
 }
 
 template <class T>
