@@ -75,7 +75,7 @@ inline typename Group<T>::type every_nth(T const* p, std::int32_t step, [[maybe_
   return Group<T>::load(out);
 }
 
-// The processor's own prefetching loses the thread where so many lines of a grid are read at once: products of large grids take up to 1.6
+// The processor's own prefetching does not follow where so many lines of a grid are read at once: products of large grids take up to 1.6
 // times as long without this.
 constexpr i64 ahead = 4096;  // bytes
 
@@ -369,6 +369,8 @@ void runs_of_rows(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T const
   }
 }
 
+constexpr i64 serial_batches = 4;  // of 1024 rows or more
+
 template <Epilogue E, class T, class V>
 void batch_of_rows(PatternBlock<T, V> const& a, i64 i, i64 k, T const* x, T* y, T const* b, T const* w) {
   auto const here = a.batches[i], next = a.batches[i + 1];
@@ -386,7 +388,7 @@ void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i
         [=](i64 begin, i64 end) {
           for (auto i = begin; i < end; ++i) batch_of_rows<decltype(known)::value>(a, i, k, x, y, b, w);
         },
-        1);
+        serial_batches);
   });
   // rows that are no batch's
   if (a.rest.row_count > a.batches[a.batch_count].rest) csr_product(executor, a.rest, e, k, x, y, b, w);
@@ -405,7 +407,7 @@ void row_pattern_product_and_dot(Executor& executor, PatternBlock<T, V> a, T con
           sums[i] = dot_range(first, last, 1, x, y);
         }
       },
-      1);
+      serial_batches);
   out[0] = Sum(0);
   for (auto const& s : sums) out[0] += s;
 }
