@@ -126,7 +126,7 @@ template <class T>
 Matrix matrix_of(Rows<T>&& rows, Layout const& row_layout, Layout const& columns) {
   Rows<T> const r = std::move(rows);
   auto const alone = [](device::Array const& a) { return a.buffer().use_count() <= 1; };
-  if (columns.comm().size() == 1 || device::host::team_size() > 1 || !alone(r.ptr.array()) || !alone(r.col.array()) ||
+  if (columns.comm().size() == 1 || r.count == 0 || device::host::team_size() > 1 || !alone(r.ptr.array()) || !alone(r.col.array()) ||
       !alone(r.val.array()))
     return matrix_of(r, row_layout, columns);
   i32 const below = r.map.below, above = below + r.map.own;
