@@ -107,20 +107,6 @@ TEST(SparseFormat, AllOfTheTableAgree) {
                       << other->name() << " " << n << " " << hole << " " << int(e);
                 }
               }
-            auto const few = values == same || values == own;
-            if (n == 5000 && hole == 0 && few) EXPECT_TRUE(others.front()->dots()) << stencil.size();
-            for (auto const& other : others) {  // the product, and x^T y in the same pass
-              if (!other->dots()) continue;
-              Vector x(layout, d), y(layout, d), z(layout, d);
-              fill_hashed(x, 1);
-              other->run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
-              device::Array const sum(sizeof(Complex<double>));
-              other->run_and_dot(device::Queue::host(), x.data(), z.data(), sum);
-              double const expected = dot(x, y).real(), size = norm(x).real() * norm(y).real();
-              ASSERT_NEAR(sum.as<Complex<double>>()->re, expected, 1e-13 * double(n) * size) << other->name() << " " << n << " " << hole;
-              axpy(-1.0, y, z);
-              ASSERT_EQ(norm(z).real(), 0) << other->name() << " " << n << " " << hole;
-            }
           }
           // where values stand makes no difference: the bits of all rows but the one
           with_dtype(d, [&](auto tag) {
@@ -181,42 +167,6 @@ TEST(SparseFormat, RowsAndColumnsWithSteps) {
             }
           }
       }
-}
-
-// The lines of a grid whose last points differ: all but those are stored once.
-TEST(SparseFormat, EndsOfLinesThatDifferAreLeftOut) {
-  for (std::int32_t const down : {1, 3}) {  // rows of a grid, and interpolation to one where three points make one
-    std::int32_t const lines = 50, length = 128, coarse = (length + down - 1) / down;
-    std::vector<std::int64_t> ptr{0};
-    std::vector<std::int32_t> col;
-    std::vector<double> val;
-    for (std::int32_t line = 0; line < lines; ++line)
-      for (std::int32_t i = 0; i < length; ++i) {
-        for (std::int32_t o = 0; o < (down > 1 ? 1 + i % down : 3); ++o)
-          if (i / down + o < coarse)
-            col.push_back(line * coarse + i / down + o), val.push_back(i < length - 2 ? 0.5 + o : 0.1 * (i + o + line));
-        ptr.push_back(std::int64_t(col.size()));
-      }
-    auto a = halves(lines * length, lines * coarse, ptr, col);
-    std::ranges::copy(val, a.entries<double>().begin());
-    auto const writes = down == 1 ? Writes::all_rows : Writes::rows_with_entries;
-    auto const e = down == 1 ? Epilogue::assign : Epilogue::add;
-    auto const self = comm::Communicator();
-    auto const rows = Layout::from_offsets(self, {0, a.rows}), columns = Layout::from_offsets(self, {0, a.cols});
-    for (auto const d : {Dtype::float64, Dtype::float32}) {
-      auto const block = converted(a, d);
-      auto const held = choose_format(block, writes);
-      EXPECT_EQ(held->name(), "row_pattern");
-      EXPECT_LT(held->memory_bytes(), std::size_t(a.nnz()) * size_of(d) / 2) << down;
-      Vector x(columns, d), y(rows, d), z(rows, d);
-      fill_hashed(x, 1), fill(y, 1.0), fill(z, 1.0);
-      CsrFormat(block, writes).run(Queue::host(), e, 1, x.data(), y.data(), {}, {});
-      held->run(Queue::host(), e, 1, x.data(), z.data());
-      auto const size = norm(y).real();
-      axpy(-1.0, y, z);
-      EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << down;
-    }
-  }
 }
 
 // Of float64 rows, without a float32 copy of them: for products in float32.

@@ -336,32 +336,31 @@ bool HierarchySetUp<T>::fills(Interpolation<T> const& between) const {
   constexpr std::int64_t long_row = 8, samples = 100;  // in aggregates; in meshes few rows are so long
   constexpr double least = 0.02;                       // a row of k entries fills k^2 of the coarse matrix
   auto const& P = between.P;
-  std::int64_t squares = 0;
-  for (std::int32_t i = 0; i < P.count; ++i)
-    if (auto const k = P.ptr[i + 1] - P.ptr[i]; k >= long_row * columns_) squares += k * k;
   auto const& comm = A_.comm();
   auto const coarse = between.coarse.global_size();
   if (double(coarse) * double(coarse) <= double(A_.nnz())) return false;
+  std::int64_t squares = 0;
+  for (std::int32_t i = 0; i < P.count; ++i)
+    if (auto const k = P.ptr[i + 1] - P.ptr[i]; k >= long_row * columns_) squares += k * k;
   if (double(comm.sum(squares)) < least * double(A_.nnz() * block_size_)) return false;
   static int const event = profile::event("AMGLookAtFill");
   profile::Scope const scope(event);
   auto const each = std::uint64_t(std::max<std::int64_t>(coarse / samples, 1));
   std::vector<char> is_made(std::size_t(P.map.size()));
   for (std::int32_t c = 0; c < P.map.size(); ++c) is_made[std::size_t(c)] = mixed_bits(std::uint64_t(P.map.global(c))) % each == 0;
-  auto const made_in = [&](std::int32_t i) {
-    return std::count_if(P.col.begin() + P.ptr[i], P.col.begin() + P.ptr[i + 1], [&](auto c) { return is_made[std::size_t(c)]; });
-  };
   la::Rows<T> columns;  // of P, those that are made
   columns.count = P.count;
   columns.map = P.map;
   columns.ptr = Buffer<std::int64_t>(P.count + 1);
-  columns.ptr[0] = 0;
-  for (std::int32_t i = 0; i < P.count; ++i) columns.ptr[i + 1] = columns.ptr[i] + made_in(i);
-  columns.col = Buffer<std::int32_t>(columns.nnz());
-  columns.val = Buffer<T>(columns.nnz());
-  std::int64_t at = 0;
-  for (std::int64_t p = 0; p < P.nnz(); ++p)
-    if (is_made[std::size_t(P.col[p])]) columns.col[at] = P.col[p], columns.val[at++] = P.val[p];
+  la::append_in_shares<T>(P.count, P.ptr.data(), columns, cancel_, [&](std::int32_t first, std::int32_t last, la::Piece<T>& piece) {
+    for (auto i = first; i < last; ++i) {
+      auto const before = piece.size;
+      piece.make_room(P.ptr[i + 1] - P.ptr[i]);
+      for (auto p = P.ptr[i]; p < P.ptr[i + 1]; ++p)
+        if (is_made[std::size_t(P.col[p])]) piece.col[piece.size] = P.col[p], piece.val[piece.size++] = P.val[p];
+      columns.ptr[i + 1] = piece.size - before;
+    }
+  });
   auto const R = la::transpose(columns, A_.range(), between.coarse, true, cancel_);
   std::int64_t counts[2] = {std::count(is_made.begin() + P.map.below, is_made.begin() + P.map.below + P.map.own, 1), 0};
   auto const RA = la::sparse_product(R, la::Part::all, la::wide_rows(rows_, A_.range(), A_.range(), R.map), cancel_);
