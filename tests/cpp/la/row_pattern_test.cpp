@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "asterism/la/formats/csr/csr_format.hpp"
 #include "asterism/la/formats/format.hpp"
 #include "asterism/la/vectors/vector.hpp"
+#include "harness/gpu.hpp"
+#include "harness/repeats.hpp"
 #include "la/hashed_csr.hpp"
 
 using namespace asterism;
@@ -46,6 +49,96 @@ TEST(RowPattern, EndsOfLinesThatDifferAreLeftOut) {
       EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << down;
     }
   }
+}
+
+namespace {
+
+/// Points of a grid coupled to those at most `reach` away in each dimension, along lines and planes alone or everywhere, but for some rows
+/// without one neighbour. Entries of a hash of their two points, where `own` says not of their order too.
+Csr grid(std::vector<std::int32_t> const& shape, std::int32_t reach, bool everywhere, std::int32_t hole, auto const& own) {
+  std::int32_t rows = 1, span = 0;
+  for (auto d = shape.size(); d-- > 0; rows *= shape[d]) span += reach * rows;
+  std::vector<std::int64_t> ptr{0};
+  std::vector<std::int32_t> col;
+  auto const place = [&](std::int32_t i) {
+    std::vector<std::int32_t> at(shape.size());
+    for (auto d = shape.size(); d-- > 0; i /= shape[d]) at[d] = i % shape[d];
+    return at;
+  };
+  for (std::int32_t i = 0; i < rows; ++i) {
+    for (auto j = std::max(0, i - span); j < std::min(rows, i + span + 1); ++j) {
+      auto const a = place(i), b = place(j);
+      std::int32_t away = 0, farthest = 0;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        away += a[d] != b[d];
+        farthest = std::max(farthest, std::abs(a[d] - b[d]));
+      }
+      if (farthest <= reach && (everywhere || away <= 1) && !(hole && std::max(i, j) % hole == 0 && std::abs(i - j) == 1)) col.push_back(j);
+    }
+    ptr.push_back(std::int64_t(col.size()));
+  }
+  auto a = test::hashed(Dtype::float64, rows, rows, ptr, col);
+  for (std::int32_t i = 0; i < rows; ++i)
+    for (auto p = ptr[std::size_t(i)]; p < ptr[std::size_t(i) + 1]; ++p) {
+      auto const j = col[std::size_t(p)];
+      if (!own(i, j)) a.entries<double>()[std::size_t(p)] = std::sin(1.0 + 12.9898 * std::min(i, j) + 78.233 * std::max(i, j));
+    }
+  return a;
+}
+
+}  // namespace
+
+// Values left of the diagonal that are the mirror images of others are not held, whichever they are.
+TEST(RowPattern, MirrorImagesOfValuesAreHeldOnce) {
+  auto const none = [](std::int32_t, std::int32_t) { return false; };
+  auto const all = [](std::int32_t, std::int32_t) { return true; };
+  auto const some = [](std::int32_t i, std::int32_t j) { return (i / 300) % 2 == 0 && i > j; };
+  auto const one = [](std::int32_t i, std::int32_t j) { return i == 777 && j == 776; };
+  struct Case {
+    std::vector<std::int32_t> shape;
+    std::int32_t reach;
+    bool everywhere;
+  };
+  std::vector<Queue> queues{Queue::host()};
+  if (on_the_emulated_gpu()) queues.push_back(Queue::gpu("cuda"));
+  auto const self = comm::Communicator();
+  for (auto const& [shape, reach, everywhere] :
+       {Case{{1500}, 1, false}, {{1500}, 4, false}, {{30, 64}, 1, false}, {{30, 64}, 1, true}, {{5, 6, 60}, 1, true}, {{12, 120}, 5, true}})
+    for (std::int32_t const hole : {0, 211}) {
+      if (test::sanitized && hole && reach > 1) continue;
+      std::size_t held_bytes[4] = {};
+      for (int which = 0; which < 4; ++which) {
+        auto const a = which == 0   ? grid(shape, reach, everywhere, hole, none)
+                       : which == 1 ? grid(shape, reach, everywhere, hole, all)
+                       : which == 2 ? grid(shape, reach, everywhere, hole, some)
+                                    : grid(shape, reach, everywhere, hole, one);
+        auto const layout = Layout::from_offsets(self, {0, a.rows});
+        for (int const kind : {0, 1, 2, 3}) {  // float64, float32, bfloat16, and float32 of the float64 block
+          auto const d = kind == 0 ? Dtype::float64 : Dtype::float32;
+          Csr plain = kind == 0 ? a : kind == 2 ? rounded_to_bfloat16(converted(a, d)) : converted(a, d);
+          auto const held = kind == 3 ? choose_format(a, Writes::all_rows, d, choose_format(a).get()) : choose_format(plain);
+          plain.bfloat16 = false;
+          EXPECT_EQ(held->name(), "row_pattern");
+          if (kind == 0) held_bytes[which] = held->memory_bytes();
+          for (auto const& queue : queues)
+            for (std::int64_t const k : {1, 2, 9})
+              for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
+                Vector x(layout, d, k, queue), b(layout, d, k, queue), w(layout, d, 1, queue), y(layout, d, k, queue), z = y.like();
+                fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3);
+                CsrFormat(plain).run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                held->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
+                auto const size = norm(y).real();
+                axpy(-1.0, y, z);
+                ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << shape.size() << " " << reach << " " << which << " " << kind << " " << k;
+              }
+        }
+      }
+      double const all_of = double(held_bytes[1]);
+      EXPECT_LT(double(held_bytes[0]), 0.75 * all_of) << shape.size() << " " << reach << " " << hole;
+      EXPECT_LE(double(held_bytes[3]), shape.size() > 1 ? 0.85 * all_of : all_of) << shape.size() << " " << reach << " " << hole;
+      EXPECT_LT(held_bytes[0], held_bytes[2]) << shape.size() << " " << reach << " " << hole;
+      EXPECT_LE(held_bytes[0], held_bytes[3]) << shape.size() << " " << reach << " " << hole;
+    }
 }
 
 // Rows outside runs, one batch and many, and a last one that is short.

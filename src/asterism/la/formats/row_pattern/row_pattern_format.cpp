@@ -11,6 +11,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/la/formats/format_argument.hpp"
 #include "asterism/la/formats/gpu_tiles.hpp"
+#include "asterism/la/formats/row_pattern/value_streams.hpp"
 
 namespace asterism::la {
 
@@ -57,7 +58,7 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
     return l;
   };
   auto const run_from = [&](std::int32_t first, std::int32_t row_step) {
-    PatternRun run{first, 1, std::int32_t(ptr[first + 1] - ptr[first]), 0, row_step, 1, 0, 0, 0};
+    PatternRun run{first, 1, std::int32_t(ptr[first + 1] - ptr[first]), 0, row_step, 1, 0, 0, 0, 0};
     if (first + row_step >= end || ptr[first + row_step + 1] == ptr[first + row_step]) return run;
     auto const step = col[ptr[first + row_step]] - col[ptr[first]];
     if (step < 1 || step > most || (row_step > 1 && step > 1)) return run;
@@ -130,9 +131,8 @@ bool suits(Csr const& block, Found const& found) { return !found.runs.empty() &&
 
 }  // namespace
 
-template <class T, class S, class V>
+template <class S, class V>
 void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
-  constexpr auto W = kernel::group_rows<T>;
   auto const ptr = a.row_offsets();
   auto const col = a.column_indices();
   auto const val = a.entries<S>();
@@ -158,47 +158,26 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
         }
       },
       32);
-  std::int64_t offsets = 0, values = 0;
-  for (auto& r : runs) {
-    r.offset_at = offsets;
-    r.value_at = values;
-    offsets += r.length;
-    values += r.uniform ? r.length : std::int64_t((r.count + W - 1) / W) * W * r.length;
-  }
+  std::int64_t offsets = 0;
+  for (auto& r : runs) r.offset_at = std::exchange(offsets, offsets + r.length);
   columns_ = Array(std::size_t(offsets) * sizeof(std::int32_t));
-  values_ = Array(std::size_t(values) * sizeof(V));
-  device::parallel_ranges(
-      executor, std::int64_t(runs.size()),
-      [&](std::int64_t begin, std::int64_t end) {
-        for (auto n = begin; n < end; ++n) {
-          auto const& r = runs[std::size_t(n)];
-          for (std::int32_t l = 0; l < r.length; ++l)
-            columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
-          auto* out = values_.as<V>() + r.value_at;
-          if (r.uniform) {
-            auto const* const first = val.data() + ptr[std::size_t(r.first)];
-            std::transform(first, first + r.length, out, [](S v) { return V(v); });
-            continue;
-          }
-          for (std::int32_t at = 0; at < r.count; at += W, out += std::int64_t(W) * r.length) {
-            auto const l0 = at + W <= r.count ? at : r.count - W;
-            for (std::int32_t i = 0; i < W; ++i) {
-              auto const* const in = val.data() + ptr[std::size_t(r.first + (l0 + i) * r.row_step)];
-              for (std::int32_t l = 0; l < r.length; ++l) out[l * W + i] = V(in[l]);
-            }
-          }
-        }
-      },
-      32);
+  for (auto const& r : runs)
+    for (std::int32_t l = 0; l < r.length; ++l)
+      columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
+  auto const group = a.dtype == Dtype::float64 && dtype_ == Dtype::float64 ? kernel::group_rows<double> : kernel::group_rows<float>;
+  auto streams = value_streams<S, V>(a, runs, {columns_.as<std::int32_t const>(), std::size_t(offsets)}, group,
+                                     writes_ == Writes::all_rows && rows_ == cols_);
+  streams_ = std::move(streams.begins);
+  values_ = std::move(streams.values);
 }
 
 RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std::vector<PatternRun> runs,
                                    std::vector<std::int32_t> const& rest)
     : SparseFormat(a, dtype), writes_(writes), rest_(a, rest, dtype) {
-  if (a.bfloat16) fill<float, float, Bfloat16>(a, runs);
-  else if (a.dtype == Dtype::float32) fill<float, float, float>(a, runs);
-  else if (dtype == Dtype::float32) fill<float, double, float>(a, runs);
-  else fill<double, double, double>(a, runs);
+  if (a.bfloat16) fill<float, Bfloat16>(a, runs);
+  else if (a.dtype == Dtype::float32) fill<float, float>(a, runs);
+  else if (dtype == Dtype::float32) fill<double, float>(a, runs);
+  else fill<double, double>(a, runs);
   runs_ = Array::of(std::span<PatternRun const>(runs));
   make_batches();
 }
@@ -239,7 +218,7 @@ std::shared_ptr<SparseFormat const> RowPatternFormat::narrowed(Csr const& block)
 }
 
 double RowPatternFormat::bytes(std::int64_t k) const {
-  return double(columns_.bytes() + values_.bytes()) + rest_.bytes() + vector_bytes(k, writes_, rows_in_runs() + rest_.count());
+  return double(columns_.bytes() + streams_.bytes() + values_.bytes()) + rest_.bytes() + vector_bytes(k, writes_, rows_in_runs() + rest_.count());
 }
 
 std::int32_t RowPatternFormat::rows_in_runs() const {
@@ -258,7 +237,7 @@ template <class T, class V>
 kernel::PatternBlock<T, V> RowPatternFormat::view(device::Memory m) const {
   kernel::PatternBlock<T, V> out{};
   out.runs = {
-      runs_.as<PatternRun>(m), std::int32_t(runs_.bytes() / sizeof(PatternRun)), columns_.as<std::int32_t>(m), values_.as<V>(m), cols_,
+      runs_.as<PatternRun>(m), std::int32_t(runs_.bytes() / sizeof(PatternRun)), columns_.as<std::int32_t>(m), streams_.as<std::int64_t>(m), values_.as<V>(m), cols_,
       rows_in_runs(),          tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
   out.rest = rest_.view<T, V>(m);
   out.batches = batches_.as<kernel::PatternBatch>(m);

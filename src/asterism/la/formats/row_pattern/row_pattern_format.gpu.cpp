@@ -1,4 +1,4 @@
-// Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
+// Products on a GPU. Each thread has one row: groups and streams let neighbouring threads read neighbouring values.
 #include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
 namespace asterism::la::kernel {
@@ -17,24 +17,22 @@ struct PatternRow {
   T const* w;
 
   __device__ void operator()(i64 place) const {
-    constexpr i32 W = group_rows<T>;
     i32 const i = i32(place);
     i32 r = a.run_at[i / tile_rows];
     while (a.runs[r].place + a.runs[r].count <= i) ++r;
     auto const run = a.runs[r];
     i32 const l = i - run.place;
     auto const* const off = a.offsets + run.offset_at;
-    auto const* v = a.values + run.value_at;
-    i64 step = 1;
-    if (!run.uniform) {  // the last group ends with the run
-      i32 const group = l / W, at = group * W, first = at + W <= run.count ? at : run.count - W;
-      v += i64(group) * W * run.length + (l - first);
-      step = W;
-    }
+    constexpr i32 W = group_rows<T>;
+    i32 const at = l / W * W, in_group = l - (at + W <= run.count ? at : run.count - W);
+    auto const value = [&](i32 p) {
+      if (run.held > 0) return T(a.values[a.streams[run.value_at + p] + l]);
+      return T(a.values[run.value_at + (run.uniform ? p : i64(at) * run.length + p * W + in_group)]);
+    };
     i64 const row = run.first + i64(l) * run.row_step, column = run.first + i64(l) * run.column_step;
     for (i64 j = 0; j < k; ++j) {
       T s(0);
-      for (i32 p = 0; p < run.length; ++p) s += T(v[p * step]) * x[(column + off[p]) * k + j];
+      for (i32 p = 0; p < run.length; ++p) s += value(p) * x[(column + off[p]) * k + j];
       finish<E>(s, row, k, j, x, y, b, w);
     }
   }

@@ -1,5 +1,6 @@
 // Where many rows have the same column offsets (grids), the offsets are stored once per run of rows, and the values in groups of one SIMD
-// vector of rows: 8 bytes an entry in float64 instead of 12, and no gathers. Runs whose rows have the same values too (constant
+// vector of rows: 8 bytes an entry in float64 instead of 12, and no gathers. Half of those of a symmetric matrix are left out
+// (value_streams.hpp). Runs whose rows have the same values too (constant
 // coefficients) have those once: nothing but x and y is moved. The rows of a run are neighbours, or every second to fourth one; so are
 // their columns (interpolation to a grid, and its transpose). Rows in no run are csr.
 #pragma once
@@ -30,19 +31,19 @@ class RowPatternFormat final : public SparseFormat {
   kernel::PatternBlock<T, V> view(device::Memory m) const;
   template <class F>
   void each_array(device::Memory m, F const& f) const {
-    f(runs_), f(columns_), f(values_), f(batches_);
+    f(runs_), f(columns_), f(streams_), f(values_), f(batches_);
     rest_.each_array(f);
     if (m == device::Memory::gpu) f(tiles());
   }
 
  private:
-  template <class T, class S, class V>
+  template <class S, class V>
   void fill(Csr const& block, std::vector<kernel::PatternRun>& runs);
   std::int32_t rows_in_runs() const;
   void make_batches();
   Array const& tiles() const;
   Writes writes_;
-  Array runs_, columns_, values_;
+  Array runs_, columns_, streams_, values_;
   CsrArrays rest_;
   Array batches_;
   bool dots_ = false;

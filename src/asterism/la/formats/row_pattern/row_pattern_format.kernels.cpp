@@ -75,6 +75,19 @@ inline typename Group<T>::type every_nth(T const* p, std::int32_t step, [[maybe_
   return Group<T>::load(out);
 }
 
+/// A run, and where its columns and values are.
+template <class V>
+struct RunView {
+  PatternRun const& run;
+  std::int32_t const* off;
+  V const* values;     ///< its own; those of all runs where it has streams
+  i64 const* streams;  ///< where each entry's begin
+
+  template <class T>
+  RunView(PatternRows<T, V> const& a, PatternRun const& r)
+      : run(r), off(a.offsets + r.offset_at), values(a.values + (r.held > 0 ? 0 : r.value_at)), streams(a.streams + (r.held > 0 ? r.value_at : 0)) {}
+};
+
 // The processor's own prefetching does not follow where so many lines of a grid are read at once: products of large grids take up to 1.6
 // times as long without this.
 constexpr i64 ahead = 4096;  // bytes
@@ -88,20 +101,28 @@ inline void prefetch_group(i64 row, PatternRun const& run, std::int32_t const* o
   if constexpr (E == Epilogue::smooth) __builtin_prefetch(w + row + D);
 }
 
-template <Epilogue E, class T, class V>
-void pattern_run(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, bool Streams, class T, class V>
+void pattern_run(RunView<V> const& r, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
-  std::int32_t const end = run.first + run.count;
-  for (std::int32_t at = run.first; at < end; at += W, v += i64(W) * run.length) {
+  auto const& run = r.run;
+  // as the processor does for one stream, but not for many: what comes some lines later, of the next run where this one is short
+  i64 const later = run.count * i64(sizeof(V)) >= 2 * ahead ? ahead / i64(sizeof(V)) : i64(run.held) * run.count;
+  for (std::int32_t at = 0; at < run.count; at += W) {
     // the last group ends with the run: its first rows are computed twice, with equal results
-    std::int32_t const i0 = at + W <= end ? at : end - W;
+    std::int32_t const l0 = std::min(at, run.count - W), i0 = run.first + l0;
+    auto const* const v = r.values + (Streams ? i64(l0) : i64(at) * run.length);
+    auto const term = [=, off = r.off, streams = r.streams](std::int32_t p) {
+      return Group<T>::load(v + (Streams ? streams[p] : p * i64(W))) * Group<T>::load(x + i0 + off[p]);
+    };
+    if constexpr (Streams)
+      for (auto p = run.length - run.held; p < run.length; ++p) __builtin_prefetch(v + r.streams[p] + later);
     typename Group<T>::type s0 = {}, s1 = {};
     std::int32_t p = 0;
     for (; p + 1 < run.length; p += 2) {
-      s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
-      s1 += Group<T>::load(v + (p + 1) * W) * Group<T>::load(x + i0 + off[p + 1]);
+      s0 += term(p);
+      s1 += term(p + 1);
     }
-    if (p < run.length) s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
+    if (p < run.length) s0 += term(p);
     finish_group<E, T>(s0 + s1, i0, x, y, b, w);
   }
 }
@@ -173,16 +194,16 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
   }
 }
 
-/// A group of rows' sums: columns are `step` apart. N: the step, known to the compiler; 0: any. Nothing is
-/// loaded from `end` on.
+/// The sums of a group of rows, from `at` on where that many are left: columns are `step` apart. N: the step, known to the compiler; 0: any. Nothing is loaded from `end` on.
 template <int N, class T, class V>
-inline typename Group<T>::type strided_group(std::int32_t length, bool uniform, std::int32_t step, std::int32_t const* off, V const* v,
-                                             T const* x, T const* end) {
-  constexpr std::int32_t W = group_rows<T>;
+inline typename Group<T>::type strided_group(RunView<V> const& r, std::int32_t at, T const* x, T const* end) {
   using Sums = typename Group<T>::type;
-  auto const term = [=](std::int32_t p) {
-    Sums const from = every_nth<N, T>(x + off[p], step, end);
-    return uniform ? T(v[p]) * from : Group<T>::load(v + p * W) * from;
+  auto const l0 = std::min(at, r.run.count - group_rows<T>);
+  auto const step = r.run.column_step, length = r.run.length;
+  auto const* const from = x + r.run.first + l0 * i64(step);
+  auto const term = [=, off = r.off, v = r.values + (r.run.uniform ? 0 : i64(at) * length), uniform = r.run.uniform](std::int32_t p) {
+    Sums const columns = every_nth<N, T>(from + off[p], step, end);
+    return uniform ? T(v[p]) * columns : Group<T>::load(v + p * group_rows<T>) * columns;
   };
   Sums even = {}, odd = {};
   std::int32_t p = 0;
@@ -196,18 +217,16 @@ inline typename Group<T>::type strided_group(std::int32_t length, bool uniform, 
 
 /// Any steps, and any epilogue.
 template <Epilogue E, class T, class V>
-void strided_run(PatternRun const& run, std::int32_t columns, std::int32_t const* off, V const* v, T const* x, T* y, T const* b,
-                 T const* w) {
+void strided_run(RunView<V> const& r, std::int32_t columns, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
+  auto const& run = r.run;
   auto const* const end = x + columns;
-  for (std::int32_t at = 0; at < run.count; at += W, v += run.uniform ? 0 : i64(W) * run.length) {
+  for (std::int32_t at = 0; at < run.count; at += W) {
     // the last group ends with the run: its first rows are those of the one before, and have been taken
-    std::int32_t const l0 = at + W <= run.count ? at : run.count - W;
-    auto const* const from = x + run.first + i64(l0) * run.column_step;
-    typename Group<T>::type const s = run.column_step == 1 ? strided_group<1>(run.length, run.uniform, 1, off, v, from, end)
-                                      : run.column_step == 3
-                                          ? strided_group<3>(run.length, run.uniform, 3, off, v, from, end)
-                                          : strided_group<0>(run.length, run.uniform, run.column_step, off, v, from, end);
+    std::int32_t const l0 = std::min(at, run.count - W);
+    typename Group<T>::type const s = run.column_step == 1   ? strided_group<1>(r, at, x, end)
+                                      : run.column_step == 3 ? strided_group<3>(r, at, x, end)
+                                                             : strided_group<0>(r, at, x, end);
     if (run.row_step == 1 && l0 == at) {
       finish_group<E, T>(s, run.first + l0, x, y, b, w);
       continue;
@@ -262,20 +281,19 @@ inline bool in_turn(PatternRun const* run) {
 
 /// y += A x for three such runs: what strided_run() gives, with each entry of y read and written once.
 template <class T, class V>
-void add_three_runs(PatternRun const* run, std::int32_t const* offsets, V const* values, T const* x, T* y) {
+void add_three_runs(PatternRows<T, V> const& a, PatternRun const* run, T const* x, T* y) {
   constexpr std::int32_t W = group_rows<T>;
+  RunView<V> const views[] = {{a, run[0]}, {a, run[1]}, {a, run[2]}};
   auto const count = std::min({run[0].count, run[1].count, run[2].count});
   for (std::int32_t at = 0; at < count; at += W) {
     auto const l0 = at + W <= count ? at : count - W;
     for (std::int32_t j = 0; j < 3; ++j) __builtin_prefetch(y + run[0].first + 3 * i64(l0) + j * W + ahead / i64(sizeof(T)));
-    auto const sums = [&](PatternRun const& r) {
-      return strided_group<1>(r.length, true, 1, offsets + r.offset_at, values + r.value_at, x + r.first + l0, x);
-    };
-    add_in_turn<T>(sums(run[0]), sums(run[1]), sums(run[2]), at - l0, y + run[0].first + 3 * i64(l0));
+    auto const sums = [&](int j) { return strided_group<1>(views[j], l0, x, x); };
+    add_in_turn<T>(sums(0), sums(1), sums(2), at - l0, y + run[0].first + 3 * i64(l0));
   }
   for (int j = 0; j < 3; ++j) {
-    auto const* const off = offsets + run[j].offset_at;
-    auto const* const v = values + run[j].value_at;
+    auto const *const off = views[j].off;
+    auto const *const v = views[j].values;
     for (auto l = count; l < run[j].count; ++l) {
       T even(0), odd(0);
       for (std::int32_t p = 0; p < run[j].length; ++p) (p % 2 == 0 ? even : odd) += T(v[p]) * x[run[j].first + l + off[p]];
@@ -286,30 +304,32 @@ void add_three_runs(PatternRun const* run, std::int32_t const* offsets, V const*
 
 /// Columns [j, j + C) of k, row by row. off: times k. L: entries of a row, known to the compiler; 0: any.
 template <Epilogue E, int L, int C, class T, class V>
-void run_of_columns(PatternRun const& run, i64 const* off, V const* v, i64 j, i64 k, T const* x, T* y, T const* b, T const* w) {
+void run_of_columns(RunView<V> const& r, i64 const* off, i64 j, i64 k, T const* x, T* y, T const* b, T const* w) {
+  auto const& run = r.run;
   std::int32_t const n = L > 0 ? L : run.length;
-  auto const row_of = [=](std::int32_t l, V const* values, i64 step) {
-    auto const* const xi = x + (run.first + i64(l) * run.column_step) * k + j;
-    auto const term = [=](std::int32_t p) { return T(values[p * step]) * Columns<T, C>::load(xi + off[p]); };
-    typename Columns<T, C>::type even = {}, odd = {};
-    std::int32_t p = 0;
+  auto const all_rows = [&](auto const& value) {
+    for (std::int32_t l = 0; l < run.count; ++l) {
+      auto const* const xi = x + (run.first + i64(l) * run.column_step) * k + j;
+      auto const term = [=](std::int32_t p) { return T(value(p, l)) * Columns<T, C>::load(xi + off[p]); };
+      typename Columns<T, C>::type even = {}, odd = {};
+      std::int32_t p = 0;
 #pragma GCC unroll 8
-    for (; p + 1 < n; p += 2) {
-      even += term(p);
-      odd += term(p + 1);
+      for (; p + 1 < n; p += 2) {
+        even += term(p);
+        odd += term(p + 1);
+      }
+      if (p < n) even += term(p);
+      finish_columns<E, C>(even + odd, run.first + i64(l) * run.row_step, k, j, x, y, b, w);
     }
-    if (p < n) even += term(p);
-    finish_columns<E, C>(even + odd, run.first + i64(l) * run.row_step, k, j, x, y, b, w);
   };
-  if (run.uniform) {
-    for (std::int32_t l = 0; l < run.count; ++l) row_of(l, v, 1);
-    return;
-  }
-  constexpr std::int32_t W = group_rows<T>;
-  for (std::int32_t at = 0; at < run.count; at += W, v += i64(W) * n) {
-    auto const first = at + W <= run.count ? at : run.count - W;
-    for (auto l = at; l < first + W; ++l) row_of(l, v + (l - first), W);
-  }
+  if (run.uniform) all_rows([v = r.values](std::int32_t p, std::int32_t) { return v[p]; });
+  else if (run.held > 0) all_rows([v = r.values, streams = r.streams](std::int32_t p, std::int32_t l) { return v[streams[p] + l]; });
+  else
+    all_rows([v = r.values, n, count = run.count](std::int32_t p, std::int32_t l) {
+      constexpr std::int32_t W = group_rows<T>;
+      auto const at = l / W * W;
+      return v[i64(at) * n + p * W + l - std::min(at, count - W)];
+    });
 }
 
 /// Runs [begin, end) for k columns.
@@ -318,17 +338,17 @@ void runs_of_columns(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T co
   std::vector<i64> scaled;
   for (auto r = begin; r < end; ++r) {
     auto const& run = a.runs[r];
-    auto const* const v = a.values + run.value_at;
+    RunView<V> const view(a, run);
     bool const together = written_by(E) == Writes::all_rows && run.row_step == 1 && run.column_step == 1;
     scaled.clear();
-    for (std::int32_t p = 0; p < run.length; ++p) scaled.push_back(a.offsets[run.offset_at + p] * k);
+    for (std::int32_t p = 0; p < run.length; ++p) scaled.push_back(view.off[p] * k);
     if (run.uniform && k % 4 != 0 && together) {  // row by row some of the columns would be taken one at a time
-      if constexpr (written_by(E) == Writes::all_rows) uniform_columns<E>(run, scaled.data(), v, k, x, y, b, w);
+      if constexpr (written_by(E) == Writes::all_rows) uniform_columns<E>(run, scaled.data(), view.values, k, x, y, b, w);
     } else {
       for_columns<T>(k, [&](auto together, i64 j) {
         constexpr int C = decltype(together)::value;
-        if (run.length == 7) run_of_columns<E, 7, C>(run, scaled.data(), v, j, k, x, y, b, w);
-        else run_of_columns<E, 0, C>(run, scaled.data(), v, j, k, x, y, b, w);
+        if (run.length == 7) run_of_columns<E, 7, C>(view, scaled.data(), j, k, x, y, b, w);
+        else run_of_columns<E, 0, C>(view, scaled.data(), j, k, x, y, b, w);
       });
     }
   }
@@ -351,21 +371,21 @@ void runs_of_rows(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T const
   if (k != 1) return runs_of_columns<E>(a, begin, end, k, x, y, b, w);
   for (i64 r = begin; r < end; ++r) {
     auto const& run = a.runs[r];
-    auto const* const off = a.offsets + run.offset_at;
-    auto const* const v = a.values + run.value_at;
+    RunView<V> const view(a, run);
     if constexpr (written_by(E) == Writes::all_rows)
       if (run.row_step == 1 && run.column_step == 1) {
-        if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
-        else pattern_run<E>(run, off, v, x, y, b, w);
+        if (run.uniform) uniform_run<E>(run, view.off, view.values, x, y, b, w);
+        else if (run.held > 0) pattern_run<E, true>(view, x, y, b, w);
+        else pattern_run<E, false>(view, x, y, b, w);
         continue;
       }
     if constexpr (E == Epilogue::add)
       if (r + 3 <= end && in_turn(&run)) {
-        add_three_runs(&run, a.offsets, a.values, x, y);
+        add_three_runs(a, &run, x, y);
         r += 2;
         continue;
       }
-    strided_run<E>(run, a.columns, off, v, x, y, b, w);
+    strided_run<E>(view, a.columns, x, y, b, w);
   }
 }
 

@@ -11,7 +11,9 @@ struct PatternRun {
   std::int32_t uniform;  ///< whether the rows have the same values too, which are there once then
   std::int32_t row_step, column_step;
   std::int32_t place;  ///< rows in the runs before
-  std::int64_t offset_at, value_at;
+  std::int32_t held;   ///< streams of values that are its own, the last ones in most cases; 0: it has no streams
+  std::int64_t offset_at;
+  std::int64_t value_at;  ///< where its values are, or its list of streams
 };
 
 template <class T, class V = T>
@@ -19,6 +21,7 @@ struct PatternRows {
   PatternRun const* runs;
   std::int32_t run_count;
   std::int32_t const* offsets;
+  std::int64_t const* streams;  ///< where the values of an entry of a run begin, one for each row
   V const* values;
   std::int32_t columns;        ///< of the block
   std::int32_t row_count;      ///< in runs
