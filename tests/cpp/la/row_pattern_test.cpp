@@ -129,7 +129,8 @@ TEST(RowPattern, MirrorImagesOfValuesAreHeldOnce) {
                 held->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
                 auto const size = norm(y).real();
                 axpy(-1.0, y, z);
-                ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << shape.size() << " " << reach << " " << which << " " << kind << " " << k;
+                ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * size)
+                    << shape.size() << " " << reach << " " << which << " " << kind << " " << k;
               }
         }
       }

@@ -218,7 +218,8 @@ std::shared_ptr<SparseFormat const> RowPatternFormat::narrowed(Csr const& block)
 }
 
 double RowPatternFormat::bytes(std::int64_t k) const {
-  return double(columns_.bytes() + streams_.bytes() + values_.bytes()) + rest_.bytes() + vector_bytes(k, writes_, rows_in_runs() + rest_.count());
+  return double(columns_.bytes() + streams_.bytes() + values_.bytes()) + rest_.bytes() +
+         vector_bytes(k, writes_, rows_in_runs() + rest_.count());
 }
 
 std::int32_t RowPatternFormat::rows_in_runs() const {
@@ -236,9 +237,14 @@ Array const& RowPatternFormat::tiles() const {
 template <class T, class V>
 kernel::PatternBlock<T, V> RowPatternFormat::view(device::Memory m) const {
   kernel::PatternBlock<T, V> out{};
-  out.runs = {
-      runs_.as<PatternRun>(m), std::int32_t(runs_.bytes() / sizeof(PatternRun)), columns_.as<std::int32_t>(m), streams_.as<std::int64_t>(m), values_.as<V>(m), cols_,
-      rows_in_runs(),          tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
+  out.runs = {runs_.as<PatternRun>(m),
+              std::int32_t(runs_.bytes() / sizeof(PatternRun)),
+              columns_.as<std::int32_t>(m),
+              streams_.as<std::int64_t>(m),
+              values_.as<V>(m),
+              cols_,
+              rows_in_runs(),
+              tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
   out.rest = rest_.view<T, V>(m);
   out.batches = batches_.as<kernel::PatternBatch>(m);
   out.batch_count = std::int32_t(batches_.bytes() / sizeof(kernel::PatternBatch)) - 1;

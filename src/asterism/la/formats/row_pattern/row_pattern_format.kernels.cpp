@@ -85,7 +85,10 @@ struct RunView {
 
   template <class T>
   RunView(PatternRows<T, V> const& a, PatternRun const& r)
-      : run(r), off(a.offsets + r.offset_at), values(a.values + (r.held > 0 ? 0 : r.value_at)), streams(a.streams + (r.held > 0 ? r.value_at : 0)) {}
+      : run(r),
+        off(a.offsets + r.offset_at),
+        values(a.values + (r.held > 0 ? 0 : r.value_at)),
+        streams(a.streams + (r.held > 0 ? r.value_at : 0)) {}
 };
 
 // The processor's own prefetching does not follow where so many lines of a grid are read at once: products of large grids take up to 1.6
@@ -194,7 +197,8 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
   }
 }
 
-/// The sums of a group of rows, from `at` on where that many are left: columns are `step` apart. N: the step, known to the compiler; 0: any. Nothing is loaded from `end` on.
+/// The sums of a group of rows, from `at` on where that many are left: columns are `step` apart. N: the step, known to the compiler; 0:
+/// any. Nothing is loaded from `end` on.
 template <int N, class T, class V>
 inline typename Group<T>::type strided_group(RunView<V> const& r, std::int32_t at, T const* x, T const* end) {
   using Sums = typename Group<T>::type;
@@ -292,8 +296,8 @@ void add_three_runs(PatternRows<T, V> const& a, PatternRun const* run, T const* 
     add_in_turn<T>(sums(0), sums(1), sums(2), at - l0, y + run[0].first + 3 * i64(l0));
   }
   for (int j = 0; j < 3; ++j) {
-    auto const *const off = views[j].off;
-    auto const *const v = views[j].values;
+    auto const* const off = views[j].off;
+    auto const* const v = views[j].values;
     for (auto l = count; l < run[j].count; ++l) {
       T even(0), odd(0);
       for (std::int32_t p = 0; p < run[j].length; ++p) (p % 2 == 0 ? even : odd) += T(v[p]) * x[run[j].first + l + off[p]];

@@ -33,11 +33,15 @@ class Streams {
       : runs_(runs), offsets_(offsets), group_(group), ptr_(a.row_offsets().data()), val_(a.entries<S>().data()) {}
 
   ValueStreams made(bool mirrored) {
-    streams_.resize(offsets_.size());
+    std::int64_t streams = 0;
+    for (auto& r : runs_)
+      if (!r.uniform) r.value_at = std::exchange(streams, streams + r.length);
+    streams_.resize(std::size_t(streams));
     if (mirrored) each_run([this](PatternRun const& r) { find_mirrored(r); });
-    std::vector<std::int64_t> begins;
-    ValueStreams out{{}, Array(std::size_t(placed(begins)) * sizeof(V))};
-    out.begins = Array::of(std::span<std::int64_t const>(begins));
+    Array const values(std::size_t(placed()) * sizeof(V));
+    bool const any = std::ranges::any_of(runs_, [](PatternRun const& r) { return r.held > 0; });
+    ValueStreams out{Array(any ? streams_.size() * sizeof(std::int64_t) : 0), values};
+    if (any) std::ranges::transform(streams_, out.begins.template as<std::int64_t>(), &Stream::begin);
     each_run([this, to = out.values.template as<V>()](PatternRun const& r) {
       if (r.held > 0) store_streams(r, to);
       else store_groups(r, to + r.value_at);
@@ -54,7 +58,8 @@ class Streams {
     auto const all = [&](std::int64_t begin, std::int64_t end) { std::for_each(runs_.begin() + begin, runs_.begin() + end, f); };
     device::parallel_ranges(executor, std::int64_t(runs_.size()), all, least_runs);
   }
-  Stream& stream(PatternRun const& r, std::int32_t p) { return streams_[std::size_t(r.offset_at + p)]; }
+  /// Of a run with streams.
+  Stream& stream(PatternRun const& r, std::int32_t p) { return streams_[std::size_t(r.value_at + p)]; }
   S const* first_value(PatternRun const& r, std::int32_t p) const { return val_ + ptr_[r.first] + p; }
   V value(PatternRun const& r, std::int32_t p, std::int32_t l) const { return V(val_[ptr_[r.first + l * r.row_step] + p]); }
   std::int32_t offset(PatternRun const& r, std::int32_t p) const { return offsets_[std::size_t(r.offset_at) + std::size_t(p)]; }
@@ -81,7 +86,7 @@ class Streams {
       auto const shift = begin - other->first;
       if (!equal(r, p, *other, q, shift)) continue;
       auto& s = stream(r, p);
-      s.mirrored = other->offset_at + q;
+      s.mirrored = other->value_at + q;
       s.shift = shift;
       s.before = std::max(0, -shift);
       s.behind = std::max(0, shift + r.count - other->count);
@@ -99,7 +104,7 @@ class Streams {
   }
 
   /// Finds where values are; returns how many there are.
-  std::int64_t placed(std::vector<std::int64_t>& begins) {
+  std::int64_t placed() {
     for (auto const& s : streams_) {
       if (s.mirrored < 0) continue;
       auto& other = streams_[std::size_t(s.mirrored)];
@@ -107,29 +112,28 @@ class Streams {
       other.before = std::max(other.before, s.before);
       other.behind = std::max(other.behind, s.behind);
     }
-    std::int64_t values = 0, streams = 0;
+    std::int64_t values = 0;
     for (auto& r : runs_) {
-      std::span const own(&stream(r, 0), std::size_t(r.length));
-      bool const apart = std::ranges::none_of(own, [](Stream const& s) { return s.mirrored >= 0 || s.lends; });
-      r.held = apart ? 0 : std::int32_t(std::ranges::count_if(own, [](Stream const& s) { return s.mirrored < 0; }));
-      if (apart) {
-        r.value_at = std::exchange(values, values + r.length * (r.uniform ? 1 : std::int64_t((r.count + group_ - 1) / group_) * group_));
+      r.held = 0;
+      if (r.uniform) {
+        r.value_at = std::exchange(values, values + r.length);
         continue;
       }
-      r.value_at = std::exchange(streams, streams + r.length);
+      std::span const own(&stream(r, 0), std::size_t(r.length));
+      bool const apart = std::ranges::none_of(own, [](Stream const& s) { return s.mirrored >= 0 || s.lends; });
+      if (apart) {
+        r.value_at = std::exchange(values, values + std::int64_t((r.count + group_ - 1) / group_) * group_ * r.length);
+        continue;
+      }
       for (auto& s : own) {
         if (s.mirrored >= 0) continue;
+        ++r.held;
         s.begin = values + s.before;
         values = s.begin + r.count + s.behind;
       }
     }
-    begins.reserve(std::size_t(streams));
-    for (auto const& r : runs_)
-      for (std::int32_t p = 0; r.held > 0 && p < r.length; ++p) {
-        auto& s = stream(r, p);
-        if (s.mirrored >= 0) s.begin = streams_[std::size_t(s.mirrored)].begin + s.shift;
-        begins.push_back(s.begin);
-      }
+    for (auto& s : streams_)
+      if (s.mirrored >= 0) s.begin = streams_[std::size_t(s.mirrored)].begin + s.shift;
     return values;
   }
 
@@ -159,7 +163,7 @@ class Streams {
   std::int32_t group_;
   std::int64_t const* ptr_;
   S const* val_;
-  std::vector<Stream> streams_;  // of all entries of runs, uniform ones too
+  std::vector<Stream> streams_;  // of each entry of runs that are not uniform
 };
 
 }  // namespace
