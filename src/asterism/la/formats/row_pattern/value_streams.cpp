@@ -50,7 +50,7 @@ class Streams {
   }
 
  private:
-  using Bits = std::conditional_t<sizeof(V) == 8, std::uint64_t, std::conditional_t<sizeof(V) == 4, std::uint32_t, std::uint16_t>>;
+  using Bits = std::conditional_t<sizeof(S) == 8, std::uint64_t, std::uint32_t>;
 
   template <class F>
   void each_run(F const& f) const {
@@ -61,7 +61,6 @@ class Streams {
   /// Of a run with streams.
   Stream& stream(PatternRun const& r, std::int32_t p) { return streams_[std::size_t(r.value_at + p)]; }
   S const* first_value(PatternRun const& r, std::int32_t p) const { return val_ + ptr_[r.first] + p; }
-  V value(PatternRun const& r, std::int32_t p, std::int32_t l) const { return V(val_[ptr_[r.first + l * r.row_step] + p]); }
   std::int32_t offset(PatternRun const& r, std::int32_t p) const { return offsets_[std::size_t(r.offset_at) + std::size_t(p)]; }
   static bool has_mirror_images(PatternRun const& r) { return !r.uniform && r.row_step == 1 && r.column_step == 1; }
 
@@ -99,7 +98,7 @@ class Streams {
     auto const *here = first_value(r, p), *there = first_value(other, q);
     Bits differ = 0;
     for (std::int64_t l = begin; l < end && differ == 0; ++l)
-      differ = std::bit_cast<Bits>(V(here[l * r.length])) ^ std::bit_cast<Bits>(V(there[(l + shift) * other.length]));
+      differ = std::bit_cast<Bits>(here[l * r.length]) ^ std::bit_cast<Bits>(there[(l + shift) * other.length]);
     return differ == 0 && begin < end;
   }
 
@@ -143,8 +142,10 @@ class Streams {
       return;
     }
     for (std::int32_t at = 0; at < r.count; at += group_, out += std::int64_t(group_) * r.length)
-      for (std::int32_t i = 0, l0 = std::min(at, r.count - group_); i < group_; ++i)
-        for (std::int32_t p = 0; p < r.length; ++p) out[p * group_ + i] = value(r, p, l0 + i);
+      for (std::int32_t i = 0, l0 = std::min(at, r.count - group_); i < group_; ++i) {
+        auto const* const in = val_ + ptr_[r.first + (l0 + i) * r.row_step];
+        for (std::int32_t p = 0; p < r.length; ++p) out[p * group_ + i] = V(in[p]);
+      }
   }
 
   void store_streams(PatternRun const& r, V* to) {
@@ -153,8 +154,16 @@ class Streams {
       for (std::int32_t p = 0; p < r.length; ++p) {
         auto const& s = stream(r, p);
         auto const end = std::min(r.count, begin + together);
-        for (auto l = begin; l < end; ++l)
-          if (s.mirrored < 0 || l < s.before || l >= r.count - s.behind) to[s.begin + l] = value(r, p, l);
+        auto const copy = [in = first_value(r, p), out = to + s.begin, length = std::int64_t(r.length)](std::int32_t first,
+                                                                                                        std::int32_t last) {
+          for (auto l = first; l < last; ++l) out[l] = V(in[l * length]);
+        };
+        if (s.mirrored < 0) {
+          copy(begin, end);
+        } else {  // what is beyond the rows of the other run
+          copy(begin, std::min(s.before, end));
+          copy(std::max(begin, r.count - s.behind), end);
+        }
       }
   }
 
