@@ -179,6 +179,64 @@ def test_ctrl_c_ends_all():
     assert trials.run("-ksp_type cg -pc_type amg", "amg", 30.0).converged
 
 
+def test_an_interrupt_of_one_rank_ends_all(on_ranks):
+    """After the look, in a trial, at its end, and between two trials; afterwards all ranks go on."""
+    on_ranks(
+        2,
+        """
+from asterism.solvers import trials
+from asterism.comm.communicator import as_communicator
+advising = sys.modules[am.advise.__module__]
+A = am.gallery.poisson((20, 20), comm)
+ones = np.ones(A.local_shape[0])
+
+def stopped(*args):
+    if rank == 1: raise KeyboardInterrupt
+def after(f):
+    def both(*args):
+        out = f(*args)
+        stopped()
+        return out
+    return both
+class Interrupted(am.Solver):
+    def solve(self, *args, **keywords):
+        stopped()
+class AtTheEnd(am.Solver):
+    def solve(self, *args, **keywords):
+        super().solve(*args, **keywords)
+        stopped()
+
+for where, name, replaced in ((advising, "look", after(advising.look)), (trials, "Solver", Interrupted), (trials, "Solver", AtTheEnd),
+                              (trials.Trials, "run", after(trials.Trials.run))):
+    was = getattr(where, name)
+    setattr(where, name, replaced)
+    try:
+        am.advise(A, budget=20)
+        raise AssertionError("no error")
+    except KeyboardInterrupt as e:
+        assert rank == 1 or "rank 1: " in str(e), e
+    finally:
+        setattr(where, name, was)
+    assert am.solve(A, ones, rtol=1e-8)[1].converged
+try:
+    as_communicator(comm).agree(*(("stopped", "Interrupted") if rank == 1 else ("wrong", "InputError")))
+    raise AssertionError("no error")
+except KeyboardInterrupt as e:
+    assert "rank 1: stopped" in str(e), e
+""",
+        limit=60,
+    )
+
+
+def test_nested_dissection_does_not_begin_where_its_time_is_not_left():
+    if not _core.metis_library():
+        pytest.skip("no METIS")
+    A = am.gallery.poisson(GRID)
+    trials = Trials(A, A.make_vector(fill=1.0), 1e-8, 60.0)
+    trial = trials.run("-ksp_type preonly -pc_type lu -pc_factor_mat_ordering_type nd", "nd", 0.3)
+    assert trial.result == "DIVERGED_TIME_LIMIT" and "nested dissection of 360000 rows takes about 2.1" in trial.why, trial
+
+
 def test_a_step_of_a_ladder():
     values = ("1", "2", "3", "4", "6")
     name = "mg_levels_ksp_max_it"

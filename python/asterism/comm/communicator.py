@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -163,6 +163,8 @@ class collective:
         try:
             if value is not None and not getattr(value, "shared", False):
                 self.failed(value)
+                with contextlib.suppress(AttributeError):  # a class of the user's may take none
+                    value.told = True  # type: ignore[attr-defined]
         finally:
             self._call.end()
             self._call = None
@@ -207,7 +209,31 @@ def one_call(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     The communicator is that of the object (``self``), else of the argument ``A``, else the argument ``comm``, else that of the first
     argument.
     """
+    return _within(lambda comm: collective(comm, name))
 
+
+def several_calls(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function that goes on after errors in its calls, each a `collective`: an error between two of them is told in the next.
+
+    The communicator is found as by `one_call`.
+    """
+
+    @contextlib.contextmanager
+    def between(comm: _core.Communicator) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if not (getattr(error, "shared", False) or getattr(error, "told", False)):
+                with contextlib.suppress(AsterismError), collective(comm, name) as call:
+                    call.failed(error)
+            raise
+
+    return _within(between)
+
+
+def _within(
+    context: Callable[[_core.Communicator], contextlib.AbstractContextManager[Any]],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(f)
         names = [name for name in signature.parameters if name != "cls"]
@@ -230,7 +256,7 @@ def one_call(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             comm = communicator(args, kwargs)
             if comm is None:
                 return f(*args, **kwargs)
-            with collective(comm, name):
+            with context(comm):
                 return f(*args, **kwargs)
 
         return call

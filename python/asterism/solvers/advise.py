@@ -14,6 +14,7 @@ from .. import _core
 from ..base.display import html_table, si_bytes
 from ..base.files import replacing
 from ..comm.agree import agreed
+from ..comm.communicator import collective, several_calls
 from ..errors import InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from .candidates import LADDERS, Look, candidates, look
@@ -167,6 +168,7 @@ class Advice:
         return html_table("asterism.Advice", facts, head, rows)
 
 
+@several_calls("advise")
 def advise(
     A: Any,
     b: Any = None,
@@ -247,23 +249,25 @@ def advise(
         if b is not None:
             prepared(M, b, None, None, None)
 
-    agreed(M._comm, check)
-    assert isinstance(M, Matrix)
-    budget, rtol = float(budget), float(rtol)
-    given = {
-        "budget": budget,
-        "rtol": rtol,
-        "tune": bool(tune),
-        "b": "not given" if b is None else "given",
-        "null_space": "not given" if null_space is None else "given",
-    }
-    M._comm.require_same("advise", [(name, str(value)) for name, value in given.items()])
-    M = M._described(block_size, coordinates, near_null_space)
-    if b is None:
-        known = np.empty(M.local_shape[1], dtype=M.dtype)
-        _core.fill_hashed(M._h.rows, known, 3)  # depends on the global index alone
-        b = M @ known
-    found = look(M)
+    with collective(M._comm, "advise"):
+        agreed(M._comm, check)
+        assert isinstance(M, Matrix)
+        budget, rtol = float(budget), float(rtol)
+        given = {
+            "budget": budget,
+            "rtol": rtol,
+            "tune": bool(tune),
+            "b": "not given" if b is None else "given",
+            "null_space": "not given" if null_space is None else "given",
+        }
+        M._comm.require_same("advise", [(name, str(value)) for name, value in given.items()])
+        M = M._described(block_size, coordinates, near_null_space)
+        if b is None:
+            known = np.empty(M.local_shape[1], dtype=M.dtype)
+            _core.fill_hashed(M._h.rows, known, 3)  # depends on the global index alone
+            b = M @ known
+        found = look(M)
+        M._comm.max(0)  # an error of one rank finds the others here
     trials = Trials(M, b, rtol, budget, null_space, in_logs)
     listed = candidates(found)
     for place, options in enumerate(listed, 1):

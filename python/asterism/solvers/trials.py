@@ -119,19 +119,18 @@ class Trials:
         return min((t for t in self.done if t.converged), key=lambda t: t.seconds, default=None)
 
     def _most(self, value: float) -> float:
-        with collective(self.A._comm, "advise"):  # the ranks recover here where a trial ended by an error
-            return float(self.A._comm.max(value))
+        return float(self.A._comm.max(value))
 
     def _of_lowest_rank(self, texts: tuple[str, ...], failed: bool) -> list[str]:
         """Texts of the lowest rank that failed: each rank words an error in its own way. Collective."""
         comm = self.A._comm
         lowest = int(-self._most(-comm.rank if failed else -comm.size))
-        with collective(comm, "advise"):
-            return str(comm.bcast("\0".join(texts), lowest)).split("\0")
+        return str(comm.bcast("\0".join(texts), lowest)).split("\0")
 
     def seconds_left(self) -> float:
         """Of the budget, the same on all ranks. Collective."""
-        return self.budget - self._most(time.monotonic() - self._start)
+        with collective(self.A._comm, "advise"):
+            return self.budget - self._most(time.monotonic() - self._start)
 
     def run(self, options: str, what: str, limit: float) -> Trial | None:
         """Try a solver for at most `limit` seconds and what is left of the budget; None where nothing is left. Collective."""
@@ -141,7 +140,8 @@ class Trials:
         begun, allowed = time.monotonic(), max(min(limit, left), 0.0)
         fastest = trial = self._once(options, what, allowed, watched=True)
         for _ in range(_AGAIN):
-            spent = self._most(time.monotonic() - begun)
+            with collective(self.A._comm, "advise"):
+                spent = self._most(time.monotonic() - begun)
             if not trial.converged or trial.seconds > _QUICK or allowed - spent < trial.seconds:
                 break
             again = self._once(options, what, allowed - spent)
@@ -153,30 +153,36 @@ class Trials:
     def _once(self, options: str, what: str, limit: float, watched: bool = False) -> Trial:
         self._show(what)
         begun = time.monotonic()
-        solver, why, ended = None, "", False
+        comm, solver, why, ended = self.A._comm, None, "", False
+        other: BaseException | None = None
         with _time_limit(limit):
             try:
-                solver = Solver(self.A, f"{options} -ksp_rtol {self.rtol:g}", null_space=self.null_space)
-                talks = watched and self.A._comm.rank == 0 and (self._line.possible or self._in_logs)
-                with np.errstate(all="ignore"):
-                    solver.solve(self.b, monitor=self._monitor(what) if talks else None, raise_on_failure=False)
+                with collective(comm, "advise: a trial"):
+                    solver = Solver(self.A, f"{options} -ksp_rtol {self.rtol:g}", null_space=self.null_space)
+                    talks = watched and comm.rank == 0 and (self._line.possible or self._in_logs)
+                    with np.errstate(all="ignore"):
+                        solver.solve(self.b, monitor=self._monitor(what) if talks else None, raise_on_failure=False)
             except AsterismError as error:  # of all ranks
                 why, ended = str(error), isinstance(error, TimeLimitError)
+            except BaseException as error:  # Ctrl-C; ranks that were through with the trial are told in the next call
+                other = error
             finally:
                 self._line.wipe()
+        with collective(comm, "advise"):  # the ranks recover here where the trial ended by an error
+            if other is not None:
+                raise other
+            return self._judged(options, solver, "DIVERGED_TIME_LIMIT" if ended else "ERROR", why, time.monotonic() - begun)
+
+    def _judged(self, options: str, solver: Solver | None, error: str, why: str, seconds: float) -> Trial:
+        """What all ranks say of a trial. Collective."""
         info = None if solver is None else solver.info
-        failed = self._most(info is None)  # the first collective call after an error
-        if info is None or failed:
-            mine = (
-                "DIVERGED_TIME_LIMIT" if ended else "ERROR",
-                "" if solver is None else solver._h.method + " + " + solver._preconditioner(),
-                why,
-            )
-            result, name, why = self._of_lowest_rank(mine, info is None)
+        if self._most(info is None) or info is None:
+            name = "" if solver is None else solver._h.method + " + " + solver._preconditioner()
+            result, name, why = self._of_lowest_rank((error, name, why), info is None)
             return Trial(
                 options=options,
                 solver=name,
-                setup_seconds=self._most(time.monotonic() - begun),
+                setup_seconds=self._most(seconds),
                 solve_seconds=0.0,
                 memory_bytes=0,
                 iterations=0,
@@ -186,14 +192,12 @@ class Trials:
                 why=why,
             )
         residual = float(np.max(info.relative_residual, initial=0.0))
-        with collective(self.A._comm, "advise"):
-            memory = self.A._comm.sum(info.memory_bytes)
         return Trial(
             options=options,
             solver=f"{info.method} + {info.preconditioner}",
             setup_seconds=self._most(info.setup_seconds),
             solve_seconds=self._most(info.solve_seconds),
-            memory_bytes=memory,
+            memory_bytes=self.A._comm.sum(info.memory_bytes),
             iterations=info.iterations,
             relative_residual=residual if math.isfinite(residual) else math.inf,
             converged=info.converged,

@@ -469,10 +469,12 @@ std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {
 void agree_on(Communicator const& comm, std::optional<Error> const& mine) {
   CollectiveCall const call(comm, "a check of input");
   auto const none = std::numeric_limits<std::int64_t>::max();
-  auto const lowest = comm.min(mine ? std::int64_t(comm.rank()) : none);
-  if (lowest == none) return;
-  if (lowest < 0 || lowest >= comm.size())  // no rank: what another one gave to another call
+  bool const by_user = mine && mine->kind() == ErrorKind::interrupted;  // which comes before all others
+  auto const first = comm.min(mine ? std::int64_t(comm.rank() + (by_user ? 0 : comm.size())) : none);
+  if (first == none) return;
+  if (first < 0 || first >= 2 * comm.size())  // no rank: what another one gave to another call
     throw Error(ErrorKind::comm, "the ranks are in different calls: one of them checks its input, and another one does something else.");
+  auto const lowest = first % comm.size();
   std::int64_t kind = mine ? std::int64_t(mine->kind()) : 0;
   comm.bcast(&kind, sizeof kind, int(lowest));
   auto const text = comm.bcast(mine ? std::string(mine->what()) : std::string(), int(lowest));

@@ -111,7 +111,7 @@ class Communicator {
 };
 
 /// Collective: runs f on every rank; if any rank throws an Error, the lowest failing rank's error is
-/// thrown on all (with "rank r: " before it where there are several). f must not communicate.
+/// thrown on all (with "rank r: " before it where there are several); Ctrl-C comes first. f must not communicate.
 void agree(Communicator const& comm, std::function<void()> const& f);
 
 /// What agree() does, for an error caught before: throws everywhere if any rank has one.
