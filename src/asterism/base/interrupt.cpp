@@ -1,8 +1,11 @@
 #include "asterism/base/interrupt.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
+
+#include "asterism/base/error.hpp"
 
 namespace asterism {
 namespace {
@@ -31,6 +34,11 @@ void set_time_limit(double seconds) { time_ends = seconds_now() + seconds; }
 Interrupt interrupt_requested() {
   if (poll() && poll()()) return Interrupt::user;
   return seconds_now() > time_ends ? Interrupt::time_limit : Interrupt::none;
+}
+
+void require_time(double seconds, std::string const& what) {
+  double const left = time_ends - seconds_now();
+  if (seconds > left) fail(ErrorKind::time_limit, "the time is over: {} takes about {} s, and {} s are left", what, seconds, std::max(left, 0.0));
 }
 
 }  // namespace asterism

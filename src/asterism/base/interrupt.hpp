@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace asterism {
 
@@ -15,5 +16,7 @@ double interrupt_interval();
 /// solves as DIVERGED_TIME_LIMIT. Infinity: no limit any more.
 void set_time_limit(double seconds);
 Interrupt interrupt_requested();
+/// Before work of this thread that cannot be ended: an error of kind time_limit if so many seconds are not left.
+void require_time(double seconds, std::string const& what);
 
 }  // namespace asterism

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "asterism/apps/gallery.hpp"
+#include "asterism/base/interrupt.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
 
@@ -348,6 +349,28 @@ TEST(Classical, ComponentsAreInterpolatedByThemselves) {
     auto const want = without_fine_columns(extended(a, strong(a, 0.25, 0.9), got.coarse), got.coarse);
     EXPECT_LT(norm(got.P - want), 1e-11 * norm(want));
   }
+}
+
+TEST(Classical, FewRowsOfManyEntriesAskForCtrlCTooNowAndThen) {
+  if (world().size() > 1) return;
+  int64_t const n = 250;  // rows; of 60 entries each, beside 60 each
+  Dense a(n, n);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < i; ++j)
+      if ((i * i + j * j + 7 * i * j) % 17 < 4) a(i, j) = a(j, i) = -1;
+  for (int64_t i = 0; i < n; ++i) a(i, i) = 250;
+  auto const layout = la::Layout::even(world(), n);
+  auto const A = rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+  int asked = 0;
+  set_interrupt_poll([&asked] { return ++asked < 0; }, 0);
+  with_cancellation([&](comm::Cancellation& cancel) {
+    ClassicalOptions const o;
+    auto const s = split(A, layout, 1, {}, 0.25, o, cancel);
+    asked = 0;
+    classical_interpolation(s, o, cancel);
+  });
+  set_interrupt_poll({});
+  EXPECT_GE(asked, 4);
 }
 
 TEST(Classical, AZeroOnTheDiagonalIsAnErrorOfAllRanks) {

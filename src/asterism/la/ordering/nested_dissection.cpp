@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "asterism/base/error.hpp"
+#include "asterism/base/interrupt.hpp"
 #include "asterism/la/ordering/graph.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 
@@ -114,6 +115,8 @@ std::vector<std::int32_t> nested_dissection(Graph const& g) {
     std::iota(natural.begin(), natural.end(), 0);
     return natural;
   }
+  constexpr double seconds_of_coupling = 1.5e-6;
+  require_time(seconds_of_coupling * double(g.neighbours.size()), format("nested dissection of {} rows", g.size()));
   return metis().wide ? dissect<std::int64_t>(g) : dissect<std::int32_t>(g);
 }
 

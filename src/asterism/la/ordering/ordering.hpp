@@ -27,7 +27,8 @@ OrderWithWork minimum_degree_within(Graph const& g, double most_flops);
 
 /// Nested dissection (George 1973; Karypis and Kumar 1998): for a 7-point grid of 60^3 points 0.6 of amd's fill, and several times
 /// its time. By METIS, which is opened where it is found: what set_metis named, libmetis.so.5, or what the variable ASTERISM_METIS names
-/// ("none": nowhere). An error with a hint where there is none. METIS looks for no Ctrl-C; threads that call it take turns.
+/// ("none": nowhere). An error with a hint where there is none. METIS looks for no Ctrl-C, so it does not begin where a time
+/// limit (base/interrupt.hpp) is too near; threads that call it take turns.
 std::vector<std::int32_t> nested_dissection(Graph const& g);
 
 /// The file of METIS; empty: none was found.

@@ -79,11 +79,13 @@ class Weights {
         marks_(s.marks.data()),
         long_row_(i64(std::max(100.0, 10 * std::sqrt(double(unknowns))))) {}
 
-  /// Of the fine unknown of my row i.
-  void find(i32 i) {
+  /// Of the fine unknown of my row i. Returns how many entries it looked at, about: few, or most of the matrix's beside rows with many.
+  i64 find(i32 i) {
+    looked_at_ = 0;
     row_ = i + s_.first;
     self_ = i + s_.A.map.below;
     if (options_.interpolation == InterpolationType::direct || !extended()) direct();
+    return looked_at_;
   }
 
   /// As options say, ascending by column.
@@ -177,6 +179,7 @@ class Weights {
   void distribute(i32 k, T coupling) {
     auto const length = is_long(k) ? columns_.size() : std::size_t(ptr_[k + 1] - ptr_[k]);
     if (shares_.size() < length) shares_.resize(length);
+    looked_at_ += i64(length);
     std::size_t n = 0;
     T total(0);
     auto const take = [&](i64 q) {  // without branches: which of them count is a coin toss
@@ -233,6 +236,7 @@ class Weights {
   u8 const* const marks_;
   i64 const long_row_;
   i32 row_ = 0, self_ = 0;
+  i64 looked_at_ = 0;
   std::vector<i32> columns_, sorted_;  // what is wanted; the same, ascending, once it was asked for
   std::vector<T> weights_;
   std::vector<std::pair<i32, T>> shares_;
@@ -332,8 +336,9 @@ Rows<T> classical_interpolation(Splitting<T> const& s, ClassicalOptions const& o
   append_in_shares<T>(P.count, s.work.data(), P, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     Weights<T> weights(s, options, unknowns);
     piece.reserve(4 * i64(last - first));
+    i64 looked_at = 0;
     for (i32 i = first; i < last; ++i) {
-      if (is_look(i) && cancel.requested()) return;
+      if ((is_look(i) || looked_at > 100'000) && (looked_at = 0, cancel.requested())) return;
       auto const before = piece.size;
       auto const put = [&](i32 c, T w) {
         piece.make_room(1);
@@ -343,7 +348,7 @@ Rows<T> classical_interpolation(Splitting<T> const& s, ClassicalOptions const& o
       if (i32 const self = i + s.A.map.below; s.number[self] >= 0) {
         put(self, T(1));
       } else {
-        weights.find(i);
+        looked_at += weights.find(i);
         weights.take(put);
       }
       P.ptr[i + 1] = piece.size - before;
