@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "asterism/solve/least_squares.hpp"
 #include "asterism/solve/options.hpp"
+#include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::python {
@@ -35,13 +38,23 @@ nb::object numbers(std::vector<T> const& v, char const* dtype) {
   return out;
 }
 
+/// A matrix and what is seen of it, as a Solver does: scaled where its numbers are near the ends of their range.
+std::pair<la::Matrix, solve::Inspection> seen(la::Matrix const& A) {
+  double const largest = A.largest_entry();
+  int const exponent = solve::scaling_exponent(largest, A.dtype());
+  auto scaled = exponent == 0 ? A : A.scaled(exponent, false);
+  auto found = solve::inspect(scaled, exponent == 0 ? nullptr : &A, largest);
+  found.size = largest;
+  return {std::move(scaled), std::move(found)};
+}
+
 }  // namespace
 
 void bind_solve(nb::module_& m) {
   m.def(
       "automatic_choice",
       [](la::Matrix const& A) {
-        auto const choice = solve::automatic_choice(solve::inspect(A), A.global_rows());
+        auto const choice = solve::automatic_choice(seen(A).second, A.global_rows());
         std::vector<std::string> attempts;
         for (auto const& a : choice.attempts) attempts.push_back(a.text());
         return std::pair(choice.method, attempts);
@@ -50,12 +63,11 @@ void bind_solve(nb::module_& m) {
   m.def("look", [](la::Matrix const& A) {
     solve::Inspection found;
     std::size_t null_vectors = 0;
-    double largest = 0;
     {
       GilRelease const gil;
-      found = solve::inspect(A);
-      if (found.hermitian) null_vectors = solve::detected_null_space(A).dimension();
-      largest = A.largest_entry();
+      la::Matrix scaled;
+      std::tie(scaled, found) = seen(A);
+      if (found.hermitian) null_vectors = solve::detected_null_space(scaled).dimension();
     }
     nb::dict d;
     d["Hermitian"] = found.hermitian;
@@ -64,7 +76,7 @@ void bind_solve(nb::module_& m) {
     d["negative_diagonal"] = found.negative_diagonal;
     d["zeros_on_the_diagonal"] = found.zero_diagonals;
     d["null_vectors"] = null_vectors;
-    d["largest_entry"] = largest;
+    d["largest_entry"] = found.size;
     return d;
   });
   nb::enum_<OptionLayer>(m, "OptionLayer")

@@ -228,6 +228,18 @@ except KeyboardInterrupt as e:
     )
 
 
+@pytest.mark.parametrize("factor", [1.0, 1e-200, 1e200])
+def test_numbers_near_the_ends_of_their_range_are_looked_at_as_a_solver_does(factor):
+    """Their squares are zero or infinite."""
+    S = sp.random_array((120, 120), density=0.05, rng=np.random.default_rng(0)).tocsr()
+    for A, hermitian in ((S + S.T + 20 * sp.eye_array(120), True), (S + 20 * sp.eye_array(120), False)):
+        A = am.Matrix.from_scipy(factor * A.tocsr())
+        found = look(A)
+        assert found.Hermitian is hermitian and (found.asymmetry > 1e-6) is not hermitian, found
+        assert found.auto[0] == am.Solver(A)._h.method == ("cg" if hermitian else "gmres")
+        assert found.largest_entry == A.to_scipy().max()
+
+
 def test_nested_dissection_does_not_begin_where_its_time_is_not_left():
     if not _core.metis_library():
         pytest.skip("no METIS")
