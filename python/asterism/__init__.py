@@ -143,6 +143,7 @@ def _load_core() -> _Any:
     from . import errors
 
     core.set_error_classes(errors.by_name)
+    errors.refuse_pickles(core)
     core.check_cpu()
     from .base import live, machine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -127,3 +128,17 @@ def by_name(name: str) -> type[Exception]:
     """Return the class that the compiled core means by a name."""
     found = globals().get(name)
     return found if isinstance(found, type) and issubclass(found, Exception) else InternalError
+
+
+def refuse_pickles(core: Any) -> None:
+    """Let the compiled core's classes say what to do instead: what they hold is memory of this process."""
+
+    def refuse(self: object) -> Any:
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be pickled or copied: what it holds is memory of this process. Pickle what it was made of, and "
+            "make another one there."
+        )
+
+    for cls in vars(core).values():
+        if isinstance(cls, type) and not issubclass(cls, (Exception, enum.Enum)):  # which can be
+            cls.__reduce__ = refuse  # type: ignore[method-assign]

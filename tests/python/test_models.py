@@ -313,3 +313,26 @@ def test_counters_fill_tables_iii_and_v(tmp_path):
     assert "one for each" in model("portability", *files, "--bandwidth", 1420)[1]
     with pytest.raises(am.errors.InputError, match="--bandwidth"):
         records.read_platform(files[0])
+
+
+def test_what_is_no_number_or_no_machine_is_named():
+    frontier, placement, cycle = models.MACHINES["frontier"], models.Placement.of(8, 8), models.Cycle((64, 64, 64))
+    for text, make in (
+        ("predict: machine is 2; a models.Machine", lambda: models.predict(2, placement, cycle)),
+        ("predict: placement is None; a models.Placement", lambda: models.predict(frontier, None, cycle)),
+        ("predict: cycle is None; a models.Cycle", lambda: models.predict(frontier, placement, None)),
+        ("scaling: machine is None", lambda: models.scaling(None, [8], cycle)),
+        ("nodes is None; a list", lambda: models.scaling(frontier, None, cycle)),
+        ("nodes is 8; a list", lambda: models.scaling(frontier, 8, cycle)),
+        ("nodes is 1.5", lambda: models.scaling(frontier, [1.5], cycle)),
+        ("Cycle: coarsenings is None", lambda: models.Cycle((64, 64, 64), coarsenings=None)),
+        ("Cycle: down is 'a'", lambda: models.Cycle((64, 64, 64), down="a")),
+        ("ranks_per_node is inf", lambda: dataclasses.replace(frontier, ranks_per_node=math.inf)),
+        ("bandwidth is None", lambda: models.Roofline(None)),
+        ("intensity is None", lambda: models.Roofline(1e9).flops_per_second(None)),
+        ("None flops", lambda: models.Roofline(1e9).fraction(None, 1, 1)),
+        ("efficiency 'a'", lambda: models.performance_portability(["a"])),
+        ("roofline is None", lambda: models.potential_speedup(None, 0.5)),
+    ):
+        with pytest.raises(am.AsterismError, match=text):
+            make()

@@ -202,3 +202,20 @@ def test_transposes():
     for T in (A.T, A.H):
         for back in (sent(T), copy.copy(T), copy.deepcopy(T)):
             assert np.array_equal(back @ np.arange(100.0), T @ np.arange(100.0))
+
+
+def test_what_holds_memory_of_this_process_says_so():
+    A = am.gallery.poisson((4, 4))
+    for make in (
+        lambda: am.Assembly((2, 2), [0, 1], [0, 1]),
+        lambda: am.VectorAssembly(2, [0, 1]),
+        lambda: am.ProductPlan(A, A),
+        lambda: am.StarForest(None, 2, None, [(0, 0), (0, 1)]),
+        lambda: am.Queue("thread"),
+        lambda: am.models.FactorPattern(A, "amd"),
+    ):
+        kept = make()
+        name = type(kept).__name__
+        for copied in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(am.UnsupportedError, match=f"{name} cannot be pickled or copied: .* make another one"):
+                copied(kept)

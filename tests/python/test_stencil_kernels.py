@@ -1,6 +1,7 @@
 """Compiled stencils: random ones equal the interpreter, and faults in a pass are found."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -299,3 +300,19 @@ def test_a_grid_that_is_updated_in_place_must_be_given():
     for compute in (st.compile(red, (8, 8)), red.interpret):
         with pytest.raises(am.InputError, match="array 'u' is missing"):
             compute()
+
+
+def test_more_bricks_than_are_numbered_or_fit_are_refused(monkeypatch):
+    i, j = am.stencil.indices(2)
+    u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+    mean = am.stencil.assign(out(i, j), u(i - 1, j) + u(i + 1, j))
+    for shape, bricks in (((2**40, 1), 2**37), ((1, 2**31), 2**28), ((2**32, 2**32), 2**58)):
+        with pytest.raises(am.ShapeError, match=re.escape(f"shape {shape}: {bricks} bricks of 8 x 8 points; a kernel")):
+            am.stencil.compile(mean, shape)
+
+    def no_memory(counts):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "indices", no_memory)
+    with pytest.raises(am.OutOfMemoryError, match=r"16 bricks of 8 x 8 points; their tables take 1.2.* kB"):
+        am.stencil.compile(mean, (32, 32))

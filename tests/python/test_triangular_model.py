@@ -139,9 +139,28 @@ def test_bad_machines_and_patterns():
         ("widest is 0", lambda: models.FactorPattern(tridiagonal(3), "amd", 0)),
         ("3 x 2", lambda: models.FactorPattern(am.Matrix.from_scipy(sp.csr_array(np.ones((3, 2)))))),
         ("ranks is 0", lambda: models.FactorPattern(tridiagonal(3), "amd").predict(0, "Px1", MINE)),
+        ("process grid None: write rows x columns", lambda: models.FactorPattern(tridiagonal(3)).predict(2, None, MINE)),
+        ("machine is None; a Tri", lambda: models.FactorPattern(tridiagonal(3)).predict(2, "Px1", None)),
+        ("size of a link, in bytes, is 8.5", lambda: models.Link(0.0, (8.5,), (1.0,))),
+        ("size of a link, in bytes, is '8'", lambda: models.Link(0.0, ("8",), (1.0,))),
+        ("sizes of a link are 8; a list", lambda: models.Link(0.0, 8, (1.0,))),
+        ("latency of a link is 1000", lambda: models.Link(10**400, (8,), (1.0,))),
+        ("workers is inf", lambda: models.TriangularMachine("m", 1.0, 0.0, link, workers=math.inf)),
+        ("names is 'all'; a list", lambda: triangular.layouts(2, "all")),
+        ("ranks is 2.5", lambda: triangular.layouts(2.5, ["all"])),
+        ("process grid 3: write", lambda: triangular.layouts(2, [3])),
     ):
-        with pytest.raises((am.InputError, am.DtypeError), match=text):
+        with pytest.raises((am.InputError, am.DtypeError, am.OptionError), match=text):
             make()
+
+
+def test_numbers_of_numpy_and_more_than_there_is_are_taken():
+    pattern, link = models.FactorPattern(tridiagonal(9), "amd"), models.Link(1.0, (8, 16), (1.0, 2.0))
+    many = models.TriangularMachine("m", 1.0, 0.0, link, ranks_per_node=2**40)
+    theirs = models.Link(np.float32(1), np.array([8, 16]), np.array([1.0, 2.0]))
+    same = models.TriangularMachine("m", np.float64(1), np.int64(0), theirs, ranks_per_node=np.int32(100))
+    assert pattern.predict(2, "Px1", many).forward == pattern.predict(np.int64(2), "Px1", same).forward
+    assert models.FactorPattern(tridiagonal(9), "amd", 2**40).supernodes == pattern.supernodes
 
 
 def test_what_is_wrong_is_told_before_the_machine_is_measured(monkeypatch, tmp_path):

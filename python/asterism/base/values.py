@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError
 
-__all__ = ["DTYPES", "dtype_name", "unmasked"]
+__all__ = ["DTYPES", "dtype_name", "is_number", "unmasked"]
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -25,6 +26,17 @@ def dtype_name(dtype: Any, what: str) -> str:
             f"{what}: dtype {dtype if name is None else name!r} is none of float32, float64, complex64 and complex128."
         )
     return name
+
+
+def is_number(value: object) -> bool:
+    """Return whether it is a real number that a float can hold, NumPy's too; True and False are none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def unmasked(values: Any, what: str) -> NDArray[Any]:

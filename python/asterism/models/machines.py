@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.values import is_number
 from ..errors import FileError, InputError
 from .operations import OPERATIONS
 from .paper import TABLE_III, TABLE_V
@@ -68,9 +69,9 @@ class Machine:
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             least = 0.0 if f.name.endswith("latency") else 1e-300
-            if f.type in ("int", "float") and not (_is_number(value) and value >= least):
+            if f.type in ("int", "float") and not (is_number(value) and value >= least):
                 raise InputError(f"machine '{self.name}': {f.name} is {value!r}; a positive number is needed.")
-            if f.type == "int" and value != int(value):
+            if f.type == "int" and (math.isinf(value) or value != int(value)):
                 raise InputError(f"machine '{self.name}': {f.name} is {value!r}; an integer is needed.")
             if f.type == "bool" and not isinstance(value, bool):
                 raise InputError(f"machine '{self.name}': {f.name} is {value!r}; true or false is needed.")
@@ -80,7 +81,7 @@ class Machine:
                     f"machine '{self.name}': {name} needs one fraction for each of {', '.join(OPERATIONS)}."
                 )
             for op, e in table.items():
-                if not (_is_number(e) and 0 < e <= 1):
+                if not (is_number(e) and 0 < e <= 1):
                     raise InputError(
                         f"machine '{self.name}': {name} of {op} is {e!r}; it must be above 0, and at most 1."
                     )
@@ -88,10 +89,6 @@ class Machine:
             raise InputError(f"machine '{self.name}' is staged: host_bandwidth is needed.")
         if self.far_nic and math.isinf(self.socket_bandwidth):
             raise InputError(f"machine '{self.name}' has far_nic: socket_bandwidth is needed.")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _fractions(column: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..base.values import is_number
 from ..errors import InputError
 
 __all__ = ["performance_portability", "potential_speedup"]
@@ -45,9 +46,9 @@ def performance_portability(efficiencies: Iterable[float | None]) -> float:
     if not values:
         raise InputError("performance portability of no platform: give at least one efficiency.")
     for e in values:
-        if e is not None and not 0 <= e <= 1:
+        if e is not None and not (is_number(e) and 0 <= e <= 1):
             raise InputError(
-                f"the efficiency {e} is not between 0 and 1. More than 1 is often data in the cache: take larger sizes."
+                f"the efficiency {e!r} is not between 0 and 1. More than 1 is often data in the cache: take larger sizes."
             )
     if not all(values):
         return 0.0
@@ -83,6 +84,6 @@ def potential_speedup(roofline: float, intensity: float) -> float:
     2.5
     """
     for name, value in (("roofline", roofline), ("theoretical intensity", intensity)):
-        if not 0 < value <= 1:
-            raise InputError(f"the fraction of the {name} is {value}; it must be above 0, and at most 1.")
+        if not (is_number(value) and 0 < value <= 1):
+            raise InputError(f"the fraction of the {name} is {value!r}; it must be above 0, and at most 1.")
     return 1 / (roofline * intensity)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..base.values import is_number
 from ..errors import InputError
 from ..stencil.language.cost import Cost
 
@@ -49,8 +50,8 @@ class Roofline:
 
     def __post_init__(self) -> None:
         for name, value in (("bandwidth", self.bandwidth), ("peak", self.peak)):
-            if not value > 0:
-                raise InputError(f"a roofline's {name} is {value}; a positive number is needed.")
+            if not (is_number(value) and value > 0):
+                raise InputError(f"a roofline's {name} is {value!r}; a positive number is needed.")
 
     @classmethod
     def measured(cls) -> Roofline:
@@ -85,8 +86,8 @@ class Roofline:
         InputError
             ``intensity`` is not positive.
         """
-        if not intensity > 0:
-            raise InputError(f"the intensity is {intensity}; a positive number of flops a byte is needed.")
+        if not (is_number(intensity) and intensity > 0):
+            raise InputError(f"the intensity is {intensity!r}; a positive number of flops a byte is needed.")
         return min(self.peak, self.bandwidth * intensity)
 
     def points_per_second(self, cost: Cost) -> float:
@@ -122,8 +123,9 @@ class Roofline:
         InputError
             ``bytes_moved`` or ``seconds`` is not positive, or ``flops`` is negative.
         """
-        if not (seconds > 0 and bytes_moved > 0 and flops >= 0):
+        known = all(map(is_number, (flops, bytes_moved, seconds)))
+        if not (known and seconds > 0 and bytes_moved > 0 and flops >= 0):
             raise InputError(
-                f"{flops} flops and {bytes_moved} bytes in {seconds} s: positive bytes and seconds are needed."
+                f"{flops!r} flops and {bytes_moved!r} bytes in {seconds!r} s: positive bytes and seconds are needed."
             )
         return max(bytes_moved / self.bandwidth, flops / self.peak) / seconds

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..base.indices import as_count
-from ..errors import FileError, InputError
+from ..base.values import is_number
+from ..errors import FileError, InputError, OptionError
 
 if TYPE_CHECKING:
     from ..la.matrix import Matrix
@@ -34,20 +35,29 @@ __all__ = [
 
 def _check(what: str, value: object, *, least: float = 0.0, above: bool = True) -> None:
     if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not (value > least if above else value >= least)
+        not is_number(value)
+        or not (value > least if above else value >= least)  # type: ignore[operator]
     ):
         raise InputError(f"{what} is {value!r}; a number {'above' if above else 'of at least'} {least:g} is needed.")
 
 
+_ALL = 2**31 - 1  # rows, ranks or workers: as many as there are
 _MOST_RANKS = 2**20  # which take 0.3 s and 136 MB; no machine runs more
 
 
-def _check_ranks(ranks: object) -> None:
+def _checked_ranks(ranks: object) -> int:
     _check("ranks", ranks, least=1, above=False)
-    if ranks > _MOST_RANKS:  # type: ignore[operator]
-        raise InputError(f"ranks is {ranks}; the model takes at most {_MOST_RANKS}. Predict for fewer.")
+    count = as_count(ranks, "ranks")
+    if count > _MOST_RANKS:
+        raise InputError(f"ranks is {count}; the model takes at most {_MOST_RANKS}. Predict for fewer.")
+    return count
+
+
+def _grid(layout: object, ranks: int) -> tuple[int, int]:
+    if not isinstance(layout, str):
+        raise OptionError(f"process grid {layout!r}: write rows x columns as in '2x3', 'Px1' or '1xP', or 'square'.")
+    rows, columns = _core.process_grid(layout, ranks)
+    return rows, columns
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,12 @@ class Link:
     bandwidths: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", tuple(self.sizes))
-        object.__setattr__(self, "bandwidths", tuple(self.bandwidths))
+        for key in ("sizes", "bandwidths"):
+            given = getattr(self, key)
+            if not isinstance(given, Iterable):
+                raise InputError(f"the {key} of a link are {given!r}; a list is needed, such as [8, 1024].")
+            object.__setattr__(self, key, tuple(given))
+        object.__setattr__(self, "sizes", tuple(as_count(n, "a size of a link, in bytes,") for n in self.sizes))
         _check("the latency of a link", self.latency, above=False)
         if len(self.sizes) != len(self.bandwidths) or not self.sizes:
             raise InputError(f"a link has {len(self.sizes)} sizes and {len(self.bandwidths)} bandwidths; one for each.")
@@ -80,7 +94,7 @@ class Link:
             _check("a bandwidth of a link", b)
 
     def _core_form(self) -> tuple[float, list[tuple[int, float]]]:
-        return self.latency, list(zip(self.sizes, self.bandwidths, strict=True))
+        return float(self.latency), list(zip(self.sizes, map(float, self.bandwidths), strict=True))
 
 
 @dataclass(frozen=True)
@@ -133,20 +147,19 @@ class TriangularMachine:
             value = getattr(self, key)
             if not (key == "ranks_per_node" and value is None):
                 _check(f"{who}{key}", value, least=1, above=False)
-                if value != int(value):
-                    raise InputError(f"{who}{key} is {value!r}; an integer is needed.")
+                as_count(value, f"{who}{key}")
 
     def _core_form(self) -> Any:
         far = self.far or self.near
         return _core.SweepMachine(
-            self.bandwidth,
-            self.task_seconds,
+            float(self.bandwidth),
+            float(self.task_seconds),
             self.near._core_form(),
             far._core_form(),
-            self.ranks_per_node or 2**31 - 1,
-            self.workers,
-            self.least_bandwidth,
-            math.inf if self.most_bandwidth is None else self.most_bandwidth,
+            min(self.ranks_per_node or _ALL, _ALL),
+            min(self.workers, _ALL),
+            float(self.least_bandwidth),
+            math.inf if self.most_bandwidth is None else float(self.most_bandwidth),
         )
 
 
@@ -329,7 +342,7 @@ class FactorPattern:
         known = ("auto", "nd", "amd", "rcm", "natural")
         if ordering not in known:
             raise InputError(f"ordering '{ordering}' is not one of {', '.join(known)}.")
-        self._h = _core.FactorPattern(A._h, ordering, as_count(widest, "widest"))
+        self._h = _core.FactorPattern(A._h, ordering, min(as_count(widest, "widest"), _ALL))
         self._number = A.dtype.itemsize
 
     def __repr__(self) -> str:
@@ -382,16 +395,21 @@ class FactorPattern:
         ------
         OptionError
             ``layout`` is another word, or a grid of other than so many ranks.
-        InputError
-            ``ranks`` is not 1 to 1048576.
+        InputError, DtypeError
+            ``ranks`` is not an integer from 1 to 1048576, or ``machine`` is no machine.
 
         Notes
         -----
         Cost: time of the order of the blocks and of the ranks, twice for each sweep; some 130 bytes a rank.
         Source: Ding, Liu, Williams and Li (2021), algorithm 2; the simulated times are this library's.
         """
-        _check_ranks(ranks)
-        rows, columns = _core.process_grid(layout, as_count(ranks, "ranks"))
+        ranks = _checked_ranks(ranks)
+        rows, columns = _grid(layout, ranks)
+        if not isinstance(machine, TriangularMachine):
+            raise InputError(
+                f"machine is {machine!r}; a TriangularMachine is needed, such as models.triangular.SUMMIT or what "
+                "models.triangular.read_triangular_machine reads."
+            )
         core = machine._core_form()
         forward, backward = (
             SweepPrediction(**self._h.predicted(rows, columns, back, self._number, core)) for back in (False, True)
@@ -414,11 +432,13 @@ def layouts(ranks: int, names: Iterable[str]) -> list[str]:
     list of str
         Rows x columns.
     """
-    _check_ranks(ranks)
+    ranks = _checked_ranks(ranks)
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"names is {names!r}; a list of layouts is needed, such as ['Px1', 'square'] or ['all'].")
     found: dict[tuple[int, int], None] = {}
     for name in names:
         if name == "all":
             found |= dict.fromkeys((r, ranks // r) for r in range(ranks, 0, -1) if ranks % r == 0)
         else:
-            found[_core.process_grid(name, ranks)] = None
+            found[_grid(name, ranks)] = None
     return [f"{rows}x{columns}" for rows, columns in found]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..base.indices import as_count, as_counts, near_cube
@@ -52,9 +52,8 @@ class Cycle:
 
     def __post_init__(self) -> None:
         as_counts(self.local, 3, "local")
-        for name in ("down", "up", "bottom", "coarsenings"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it cannot be negative.")
+        for name in ("down", "up", "bottom", "coarsenings", "brick", "cycles", "itemsize"):
+            as_count(getattr(self, name), f"Cycle: {name}")
         if self.brick < 1 or self.cycles < 1 or self.itemsize < 1 or any(n < self.brick for n in self.local):
             raise InputError(
                 f"{self.local} points of a rank, bricks of {self.brick}, {self.cycles} cycles of {self.itemsize} bytes: "
@@ -274,6 +273,9 @@ def predict(machine: Machine, placement: Placement, cycle: Cycle) -> Prediction:
     >>> found.placement.size, found.points_per_second > 50e9
     (1024, True)
     """
+    for name, value, kind in (("machine", machine, Machine), ("placement", placement, Placement), ("cycle", cycle, Cycle)):
+        if not isinstance(value, kind):
+            raise InputError(f"predict: {name} is {value!r}; a models.{kind.__name__} is needed.")
     levels: list[dict[str, float]] = []
     sizes = cycle.levels()
     for number, local in enumerate(sizes):
@@ -318,10 +320,12 @@ def scaling(machine: Machine, nodes: Sequence[int], cycle: Cycle, kind: str = "w
     """
     if kind not in ("weak", "strong"):
         raise InputError(f"scaling is weak or strong, not {kind!r}.")
-    if not nodes or any(n < 1 for n in nodes):
-        raise InputError(f"nodes {list(nodes)}: positive numbers are needed.")
+    if not isinstance(machine, Machine):
+        raise InputError(f"scaling: machine is {machine!r}; a models.Machine is needed.")
+    if not isinstance(nodes, Iterable) or not (numbers := list(nodes)) or min(as_count(n, "nodes") for n in numbers) < 1:
+        raise InputError(f"nodes is {nodes!r}; a list of positive numbers is needed, such as [1, 8, 64].")
     out: list[tuple[Prediction, float]] = []
-    for count in nodes:
+    for count in numbers:
         placement, here = Placement.of(count, machine.ranks_per_node), cycle
         if kind == "strong" and out:
             here = replace(cycle, local=_smaller(cycle, out[0][0].placement.size, placement.size))

@@ -7,6 +7,7 @@ functions without these copies.
 from __future__ import annotations
 
 import ctypes
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.display import si_bytes
 from ...base.indices import as_flags, as_shape
 from ...base.values import dtype_name
-from ...errors import DtypeError, InputError, ShapeError, UnsupportedError
+from ...errors import DtypeError, InputError, OutOfMemoryError, ShapeError, UnsupportedError
 from ..codegen.sources import Source, generate
 from ..language.checks import are_real
 from ..language.interpreter import interpret, points_of, taken
@@ -27,6 +29,7 @@ from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]
 
+_LARGEST = 2**31 - 1
 _INT, _LONG, _POINTER = ctypes.POINTER(ctypes.c_int), ctypes.c_long, ctypes.c_void_p
 
 
@@ -52,8 +55,20 @@ class Bricks:
                     f"axis {axis} is periodic with {n} points: that is no multiple of the {b} points of a brick. "
                     "Choose another brick=."
                 )
-        self.bricks = int(np.prod(self.counts))
+        self.bricks = math.prod(self.counts)
         d = len(shape)
+        text = f"shape {shape}: {self.bricks} bricks of {' x '.join(map(str, brick))} points"
+        if self.bricks >= _LARGEST or max(shape) > _LARGEST - max(brick):
+            raise ShapeError(
+                f"{text}; a kernel numbers bricks, and points along an axis, in 32 bits. Divide the grid among ranks: am.grid.Grid."
+            )
+        try:
+            self._number(d, brick, periodic)
+        except MemoryError:
+            tables = si_bytes(self.bricks * (20 * d + 4 * 3**d))
+            raise OutOfMemoryError(f"{text}; their tables take {tables}, which are not there. Take a larger brick=.") from None
+
+    def _number(self, d: int, brick: tuple[int, ...], periodic: tuple[bool, ...]) -> None:
         index = np.indices(self.counts).reshape(d, -1)
         self.origin = np.ascontiguousarray((index.T * brick), np.int32)
         near = np.empty((self.bricks + 1, 3**d), np.int32)
@@ -130,12 +145,12 @@ class Kernel:
 
     def __init__(self, stencil: Stencil, shape: tuple[int, ...], periodic: tuple[bool, ...], source: Source) -> None:
         self.stencil, self.shape, self.periodic, self.source = stencil, shape, periodic, source
-        self.library = callable_of(stencil, source)
-        self.compiled = isinstance(self.library, Library)
-        self.seconds = self.library.seconds if isinstance(self.library, Library) else 0.0
         f = stencil.facts
         coarse = shape if f.space != "fine" else tuple((n + 1) // 2 for n in shape)
         self._points = Bricks(coarse, source.brick, periodic)
+        self.library = callable_of(stencil, source)
+        self.compiled = isinstance(self.library, Library)
+        self.seconds = self.library.seconds if isinstance(self.library, Library) else 0.0
         self._fine: Bricks | None = None
         self._streams = False
 
@@ -295,7 +310,7 @@ def compile(
     Raises
     ------
     ShapeError
-        ``shape`` has other dimensions than the stencil, or an axis without points. A periodic axis is no multiple of a brick, or as
+        ``shape`` has other dimensions than the stencil, an axis without points, or more bricks or points of an axis than 32 bits number. A periodic axis is no multiple of a brick, or as
         for `Stencil.check_shape`.
     InputError
         ``stencil`` is none. ``periodic`` is not one flag, or one for each axis. ``brick`` and ``dtype`` do not fit the stencil, as for `generate`.
