@@ -246,7 +246,9 @@ def test_nested_dissection_does_not_begin_where_its_time_is_not_left():
     A = am.gallery.poisson(GRID)
     trials = Trials(A, A.make_vector(fill=1.0), 1e-8, 60.0)
     trial = trials.run("-ksp_type preonly -pc_type lu -pc_factor_mat_ordering_type nd", "nd", 0.3)
-    assert trial.result == "DIVERGED_TIME_LIMIT" and "nested dissection of 360000 rows takes about 2.1" in trial.why, trial
+    assert trial.result == "DIVERGED_TIME_LIMIT" and "nested dissection of 360000 rows takes about 2.1" in trial.why, (
+        trial
+    )
 
 
 def test_a_step_of_a_ladder():

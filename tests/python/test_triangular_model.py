@@ -139,7 +139,10 @@ def test_bad_machines_and_patterns():
         ("widest is 0", lambda: models.FactorPattern(tridiagonal(3), "amd", 0)),
         ("3 x 2", lambda: models.FactorPattern(am.Matrix.from_scipy(sp.csr_array(np.ones((3, 2)))))),
         ("ranks is 0", lambda: models.FactorPattern(tridiagonal(3), "amd").predict(0, "Px1", MINE)),
-        ("process grid None: write rows x columns", lambda: models.FactorPattern(tridiagonal(3)).predict(2, None, MINE)),
+        (
+            "process grid None: write rows x columns",
+            lambda: models.FactorPattern(tridiagonal(3)).predict(2, None, MINE),
+        ),
         ("machine is None; a Tri", lambda: models.FactorPattern(tridiagonal(3)).predict(2, "Px1", None)),
         ("size of a link, in bytes, is 8.5", lambda: models.Link(0.0, (8.5,), (1.0,))),
         ("size of a link, in bytes, is '8'", lambda: models.Link(0.0, ("8",), (1.0,))),

@@ -109,6 +109,7 @@ def _show(found: Advice, args: argparse.Namespace) -> None:
         if (value := getattr(args, name)) is not None
     )
     given += f" --block-size {args.block_size}" * (args.block_size > 1) + f" --ranks {args.ranks}" * (args.ranks > 1)
+    given += " --oversubscribe" * args.oversubscribe
     options = f"--options-file {shlex.quote(args.save)}" if args.save else found.options
     print(f"\nto solve with the best:\n  asterism solve {shlex.quote(args.problem)}{given} {options}")
     if args.save:

@@ -35,8 +35,7 @@ __all__ = [
 
 def _check(what: str, value: object, *, least: float = 0.0, above: bool = True) -> None:
     if (
-        not is_number(value)
-        or not (value > least if above else value >= least)  # type: ignore[operator]
+        not is_number(value) or not (value > least if above else value >= least)  # type: ignore[operator]
     ):
         raise InputError(f"{what} is {value!r}; a number {'above' if above else 'of at least'} {least:g} is needed.")
 

@@ -273,7 +273,11 @@ def predict(machine: Machine, placement: Placement, cycle: Cycle) -> Prediction:
     >>> found.placement.size, found.points_per_second > 50e9
     (1024, True)
     """
-    for name, value, kind in (("machine", machine, Machine), ("placement", placement, Placement), ("cycle", cycle, Cycle)):
+    for name, value, kind in (
+        ("machine", machine, Machine),
+        ("placement", placement, Placement),
+        ("cycle", cycle, Cycle),
+    ):
         if not isinstance(value, kind):
             raise InputError(f"predict: {name} is {value!r}; a models.{kind.__name__} is needed.")
     levels: list[dict[str, float]] = []
@@ -322,7 +326,11 @@ def scaling(machine: Machine, nodes: Sequence[int], cycle: Cycle, kind: str = "w
         raise InputError(f"scaling is weak or strong, not {kind!r}.")
     if not isinstance(machine, Machine):
         raise InputError(f"scaling: machine is {machine!r}; a models.Machine is needed.")
-    if not isinstance(nodes, Iterable) or not (numbers := list(nodes)) or min(as_count(n, "nodes") for n in numbers) < 1:
+    if (
+        not isinstance(nodes, Iterable)
+        or not (numbers := list(nodes))
+        or min(as_count(n, "nodes") for n in numbers) < 1
+    ):
         raise InputError(f"nodes is {nodes!r}; a list of positive numbers is needed, such as [1, 8, 64].")
     out: list[tuple[Prediction, float]] = []
     for count in numbers:

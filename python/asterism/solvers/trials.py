@@ -171,7 +171,9 @@ class Trials:
         with collective(comm, "advise"):  # the ranks recover here where the trial ended by an error
             if other is not None:
                 raise other
-            return self._judged(options, solver, "DIVERGED_TIME_LIMIT" if ended else "ERROR", why, time.monotonic() - begun)
+            return self._judged(
+                options, solver, "DIVERGED_TIME_LIMIT" if ended else "ERROR", why, time.monotonic() - begun
+            )
 
     def _judged(self, options: str, solver: Solver | None, error: str, why: str, seconds: float) -> Trial:
         """What all ranks say of a trial. Collective."""

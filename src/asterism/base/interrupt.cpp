@@ -31,6 +31,9 @@ double interrupt_interval() { return interval; }
 
 void set_time_limit(double seconds) { time_ends = seconds_now() + seconds; }
 
+double time_limit() { return time_ends; }
+bool is_over(double time_limit) { return seconds_now() > time_limit; }
+
 Interrupt interrupt_requested() {
   if (poll() && poll()()) return Interrupt::user;
   return seconds_now() > time_ends ? Interrupt::time_limit : Interrupt::none;
@@ -38,7 +41,8 @@ Interrupt interrupt_requested() {
 
 void require_time(double seconds, std::string const& what) {
   double const left = time_ends - seconds_now();
-  if (seconds > left) fail(ErrorKind::time_limit, "the time is over: {} takes about {} s, and {} s are left", what, seconds, std::max(left, 0.0));
+  if (seconds > left)
+    fail(ErrorKind::time_limit, "the time is over: {} takes about {} s, and {} s are left", what, seconds, std::max(left, 0.0));
 }
 
 }  // namespace asterism

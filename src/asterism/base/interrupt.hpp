@@ -15,6 +15,9 @@ double interrupt_interval();
 /// Work of this thread that is under way so many seconds from now ends then, as after Ctrl-C: set-ups by an error of kind time_limit,
 /// solves as DIVERGED_TIME_LIMIT. Infinity: no limit any more.
 void set_time_limit(double seconds);
+/// That of this thread, in seconds of a clock, and whether it is over, which any thread may ask.
+double time_limit();
+bool is_over(double time_limit);
 Interrupt interrupt_requested();
 /// Before work of this thread that cannot be ended: an error of kind time_limit if so many seconds are not left.
 void require_time(double seconds, std::string const& what);

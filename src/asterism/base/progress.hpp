@@ -28,6 +28,8 @@ class Progress {
   }
   /// As at(), but looks at the clock each time: for calls between which very different times may pass.
   void at_any_pace(double done) { look(done); }
+  /// The next of these asks whether to stop, however short ago that was asked.
+  void ask_next() { asked_ = 0; }
 
  private:
   void look(double done);

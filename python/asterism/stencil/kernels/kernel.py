@@ -66,7 +66,9 @@ class Bricks:
             self._number(d, brick, periodic)
         except MemoryError:
             tables = si_bytes(self.bricks * (20 * d + 4 * 3**d))
-            raise OutOfMemoryError(f"{text}; their tables take {tables}, which are not there. Take a larger brick=.") from None
+            raise OutOfMemoryError(
+                f"{text}; their tables take {tables}, which are not there. Take a larger brick=."
+            ) from None
 
     def _number(self, d: int, brick: tuple[int, ...], periodic: tuple[bool, ...]) -> None:
         index = np.indices(self.counts).reshape(d, -1)

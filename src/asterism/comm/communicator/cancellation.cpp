@@ -12,6 +12,7 @@ void Cancellation::at(double done) {
 void Cancellation::ask() noexcept {
   if (error_) return;
   try {
+    if (requested_.load(std::memory_order_relaxed)) progress_.ask_next();  // another thread found the time to be over
     progress_.at_any_pace(done_);
     // reports from other machines are messages, which are looked for less often
     bool const far = ++times_ % 256 == 0;

@@ -338,7 +338,7 @@ Rows<T> classical_interpolation(Splitting<T> const& s, ClassicalOptions const& o
     piece.reserve(4 * i64(last - first));
     i64 looked_at = 0;
     for (i32 i = first; i < last; ++i) {
-      if ((is_look(i) || looked_at > 100'000) && (looked_at = 0, cancel.requested())) return;
+      if ((is_look(i) || looked_at > 20'000) && (looked_at = 0, cancel.requested())) return;
       auto const before = piece.size;
       auto const put = [&](i32 c, T w) {
         piece.make_room(1);
