@@ -67,6 +67,7 @@ class Matrix final : public Operator {
   void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const override;
   void apply_add(Vector const& x, Vector& y) const override;
   Scalar apply_and_dot(Vector const& x, Vector& y) const override;
+  Scalar smooth_and_dot(Vector const& b, Vector const& x, Vector const& w, Vector& y) const override;
   Matrix const* matrix() const override { return this; }
   std::string describe() const override;
 
@@ -120,6 +121,8 @@ class Matrix final : public Operator {
   struct Data;
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b = nullptr,
                Vector const* w = nullptr) const;
+  std::optional<Scalar> product_and_dot(char const* event, Epilogue e, Vector const& x, Vector& y, Vector const* b = nullptr,
+                                        Vector const* w = nullptr) const;
   void require_operands(Epilogue e, Vector const& x, Vector const& y, Vector const* b = nullptr, Vector const* w = nullptr) const;
   void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b, Vector const* w) const;
   void transposed_product(Vector const& x, Vector& y, bool conjugate) const;

@@ -122,20 +122,32 @@ void Matrix::ordered_product(SparseFormat const& product, char const* name, Epil
 void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y); }
 
 /// In one pass on one rank, where the format can.
-Scalar Matrix::apply_and_dot(Vector const& x, Vector& y) const {
+std::optional<Scalar> Matrix::product_and_dot(char const* name, Epilogue e, Vector const& x, Vector& y, Vector const* of_b,
+                                              Vector const* of_w) const {
   auto& d = *data_;
   auto const& queue = y.queue();
-  if (comm().size() > 1 || x.columns() != 1 || reproducible() || queue.memory() == device::Memory::gpu || !d.has_plain(Epilogue::assign))
-    return Operator::apply_and_dot(x, y);
-  require_operands(Epilogue::assign, x, y);
+  if (comm().size() > 1 || x.columns() != 1 || reproducible() || queue.memory() == device::Memory::gpu || !d.has_plain(e)) return {};
+  require_operands(e, x, y, of_b, of_w);
   auto const& product = d.whole();
-  if (!product.dots()) return Operator::apply_and_dot(x, y);
-  profile::Scope const scope(profile::event("MatMult"), product.bytes(1), 2 * double(d.local_nnz + x.local_size()));
+  if (!product.dots()) return {};
+  auto const b = of_b ? of_b->data() : Array(), w = of_w ? of_w->data() : Array();
+  profile::Scope const scope(profile::event(name), product.bytes(1) + double(b.bytes() + w.bytes()),
+                             2 * double(d.local_nnz + x.local_size()));
   comm::Reduction sum(comm(), queue, 1);
-  product.run_and_dot(queue, x.data(), y.data(), sum.partial());
+  product.run_and_dot(queue, e, x.data(), y.data(), sum.partial(), b, w);
   sum.begin();
   sum.end();
   return sum.result(0, 1);
+}
+
+Scalar Matrix::apply_and_dot(Vector const& x, Vector& y) const {
+  auto const sum = product_and_dot("MatMult", Epilogue::assign, x, y);
+  return sum ? *sum : Operator::apply_and_dot(x, y);
+}
+
+Scalar Matrix::smooth_and_dot(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  auto const sum = product_and_dot("MatSmooth", Epilogue::smooth, x, y, &b, &w);
+  return sum ? *sum : Operator::smooth_and_dot(b, x, w, y);
 }
 
 void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y); }

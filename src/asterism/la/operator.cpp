@@ -32,6 +32,11 @@ void Operator::smooth(Vector const& b, Vector const& x, Vector const& w, Vector&
   });
 }
 
+Scalar Operator::smooth_and_dot(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  smooth(b, x, w, y);
+  return dot(b, y);
+}
+
 Vector Operator::diagonal() const {
   fail(ErrorKind::unsupported, "{} does not tell its diagonal. Give one (diagonal= of am.Operator), or P, a matrix near it.", describe());
 }

@@ -65,6 +65,8 @@ class Operator {
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
   /// y = x + w .* (b - A x): one weighted step. y is another vector than b, x and w.
   virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
+  /// The same; returns b^H y. Those who can do it in one pass override it.
+  virtual Scalar smooth_and_dot(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
   /// Several steps, if the operator can prepare them: at most `at_once` of them, the residual included, in one pass over memory and for
   /// one exchange of messages. Collective.
   virtual std::shared_ptr<StepSequence const> steps(std::vector<Step> const&, std::int64_t) const { return nullptr; }

@@ -112,11 +112,9 @@ TEST(Gpu, VectorsAgreeWithTheHost) {
           copy(w, other);
           scale(3.0, other);
           copy(other, w);
-          auto const zw = mixed_dot(z, other);
-          agree(zw);
           auto const mixed = mixed_update_and_norm2(ratio, x, y, w, z, other);
           mixed_aypx(a, other, w);
-          for (auto const& s : {xy, ratio, norm2, rz, zw, mixed}) sums.push_back(s.values());
+          for (auto const& s : {xy, ratio, norm2, rz, mixed}) sums.push_back(s.values());
           axpy(1.0, w, z);
           results.push_back(z);
         }

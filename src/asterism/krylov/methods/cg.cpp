@@ -20,10 +20,8 @@ class ConjugateGradients final : public Method {
     auto const for_inner = [&] { return Vector(b.space(), inner->dtype(), b.columns(), b.queue()); };
     auto r = b.like(), p = b.like(), q = b.like(), z = plain ? r : inner ? for_inner() : b.like();  // a handle: z is r
     auto s = inner ? for_inner() : r;
-    auto const precondition = [&] {  // z = M r; returns r^H z
-      if (!inner) return M.apply_and_dot(r, z);
-      inner->apply(s, z);
-      return mixed_dot(r, z);
+    auto const precondition = [&] {  // z = M r; returns r^H z, of r as M reads it
+      return inner ? inner->apply_and_dot(s, z) : M.apply_and_dot(r, z);
     };
     monitor.initial_residual(A, b, x, r);
     Scalar const rr0 = real_part(dot(r, r));

@@ -46,8 +46,9 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
                    Array const& w = {}) const = 0;
   /// Whether run_and_dot() is there, in the host's memory.
   virtual bool dots() const { return false; }
-  /// y = A x of one column; sum, a number of kernel::Sum, becomes x^T y. One pass over memory.
-  virtual void run_and_dot(device::Queue const& /* queue */, Array const& /* x */, Array const& /* y */, Array const& /* sum */) const {
+  /// assign or smooth of one column; sum, a number of kernel::Sum, becomes x^T y, or b^T y after smooth. One pass over memory.
+  virtual void run_and_dot(device::Queue const&, Epilogue, Array const& /* x */, Array const& /* y */, Array const& /* sum */,
+                           Array const& /* b */ = {}, Array const& /* w */ = {}) const {
     ASTERISM_ASSERT(false);
   }
   /// Least bytes of one product (matrix, x, y), k columns.

@@ -207,27 +207,6 @@ Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const
   return real_part(reduction.result(0, x.columns()));
 }
 
-Scalar mixed_dot(Vector const& x, Vector const& y) {
-  require_other_precision(x, y, "mixed_dot");
-  if (reproducible()) {
-    auto in_one = x.like();
-    copy(y, in_one);
-    return dot(x, in_one);
-  }
-  static Event const e("VecDot");
-  VectorScope const scope(e, x, 1.5, 2);
-  Reduction reduction(x.comm(), x.queue(), x.columns());
-  with_dtype(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using S = other_precision<T>;
-    submit(x.queue(), kernel::dot<T, S>, x.local_size(), x.columns(), read<T>(x.data()), read<S>(y.data()), write<Sum>(reduction.partial()),
-           std::int64_t(0));
-  });
-  reduction.begin();
-  reduction.end();
-  return reduction.result(0, x.columns());
-}
-
 void mixed_aypx(Scalar const& b, Vector const& x, Vector& y) {
   require_other_precision(y, x, "mixed_aypx");
   static Event const e("VecAXPBY");

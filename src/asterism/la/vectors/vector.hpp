@@ -119,8 +119,6 @@ Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
 // Of vectors in two precisions, so that what is in one need not be stored in the other as well. They give what copies would.
 /// update_and_norm2(), and s = r.
 Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r, Vector& s);
-/// x^H y
-Scalar mixed_dot(Vector const& x, Vector const& y);
 /// y = x + b y
 void mixed_aypx(Scalar const& b, Vector const& x, Vector& y);
 

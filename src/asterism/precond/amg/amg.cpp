@@ -116,6 +116,11 @@ class Amg final : public Preconditioner {
   }
 
   void apply(Vector const& x, Vector& y) const override { apply_cycle(cycle_, x, y); }
+  Scalar apply_and_dot(Vector const& x, Vector& y) const override {
+    if (whole_nodes_ || scale_ != 1) return Operator::apply_and_dot(x, y);
+    profile::Scope const scope(apply_event());
+    return cycle_.apply_and_dot(x, y);
+  }
 
   /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
   /// on they are used.
@@ -190,9 +195,13 @@ class Amg final : public Preconditioner {
   }
 
  private:
-  void apply_cycle(Cycle const& cycle, Vector const& x, Vector& y) const {
+  static int apply_event() {
     static int const event = profile::event("PCApplyAMG");
-    profile::Scope const scope(event);
+    return event;
+  }
+
+  void apply_cycle(Cycle const& cycle, Vector const& x, Vector& y) const {
+    profile::Scope const scope(apply_event());
     if (whole_nodes_) whole_nodes_->apply(x, y, [&](Vector const& b, Vector& z) { cycle.apply(b, z); });
     else cycle.apply(x, y);
     if (scale_ != 1) scale(scale_, y);

@@ -79,6 +79,17 @@ void Cycle::apply(Vector const& b, Vector& x) const {
   else run(0, type_, *work, b, x);
 }
 
+Scalar Cycle::apply_and_dot(Vector const& b, Vector& x) const {
+  if (type_ == CycleType::full || levels_[0].solver) {
+    apply(b, x);
+    return dot(b, x);
+  }
+  auto const work = work_.lease(b, [&] { return new_work(b); });
+  Scalar sum;
+  run(0, type_, *work, b, x, true, nullptr, &sum);
+  return sum;
+}
+
 void Cycle::improve(Vector const& b, Vector& x, Vector& r, bool fresh) const {
   auto const work = work_.lease(b, [&] { return new_work(b); });
   if (type_ == CycleType::full) run_full(*work, b, x, &r);
@@ -98,8 +109,9 @@ void Cycle::run_full(std::vector<Work>& work, Vector const& b, Vector& x, Vector
   }
 }
 
-/// From x = 0 if `fresh`. r: of the smoother's level, and then the residual after the cycle.
-void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh, Vector* r) const {
+/// From x = 0 if `fresh`. r: of the smoother's level, and then the residual after the cycle. dot: b^H x then.
+void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh, Vector* r,
+                Scalar* dot) const {
   auto const& level = levels_[l];
   if (level.solver) return timed(l, solving, [&] { level.solver->apply(b, x); });
   auto& w = work[l];
@@ -123,6 +135,8 @@ void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector c
   if (r) {
     timed(l, both, [&] { smoother.run_and_residual(*level.A, b, now, other, w.s, Side::after, false); });
     std::swap(w.s.r, *r);
+  } else if (dot) {
+    timed(l, smoothing, [&] { *dot = smoother.run_and_dot(*level.A, b, now, other, w.s); });
   } else {
     timed(l, smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
   }

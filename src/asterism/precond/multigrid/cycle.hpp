@@ -39,6 +39,8 @@ class Cycle {
       : levels_(std::move(levels)), type_(type), hermitian_(hermitian) {}
   /// x = approximate inverse times b, from x = 0.
   void apply(Vector const& b, Vector& x) const;
+  /// The same; returns b^H x.
+  Scalar apply_and_dot(Vector const& b, Vector& x) const;
   /// A cycle that starts from x, or from zero if `fresh`, and then r = b - A x. Full multigrid starts from zero alone.
   void improve(Vector const& b, Vector& x, Vector& r, bool fresh) const;
   /// Whether that is less work than apply() and a residual.
@@ -65,7 +67,7 @@ class Cycle {
   std::size_t levels_between() const { return levels_.empty() ? 0 : levels_.size() - 1 - (levels_.back().solver ? 1 : 0); }
   std::vector<Work> new_work(Vector const& like) const;
   void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true,
-           Vector* r = nullptr) const;
+           Vector* r = nullptr, Scalar* dot = nullptr) const;
   void run_full(std::vector<Work>& work, Vector const& b, Vector& x, Vector* r = nullptr) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;

@@ -35,7 +35,12 @@ class Smoother {
     run(A, b, x, other, w, side, fresh);
     A.residual(b, *x, w.r);
   }
-  /// Whether that is less work than both apart.
+  /// Steps after the coarse correction; returns b^H x.
+  virtual la::Scalar run_and_dot(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w) const {
+    run(A, b, x, other, w, Side::after, false);
+    return dot(b, *x);
+  }
+  /// Whether run_and_residual() is less work than both apart.
   virtual bool gives_residual() const { return false; }
   /// For A^H: its steps before are the adjoint of these ones after, and the other way round.
   virtual std::shared_ptr<Smoother const> adjoint() const = 0;

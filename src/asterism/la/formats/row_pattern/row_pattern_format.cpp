@@ -264,12 +264,13 @@ void RowPatternFormat::run(device::Queue const& queue, Epilogue e, std::int64_t 
   else submit(Tag<double>{}, Tag<double>{});
 }
 
-void RowPatternFormat::run_and_dot(device::Queue const& queue, Array const& x, Array const& y, Array const& sum) const {
-  ASTERISM_ASSERT(dots_);
+void RowPatternFormat::run_and_dot(device::Queue const& queue, Epilogue e, Array const& x, Array const& y, Array const& sum, Array const& b,
+                                   Array const& w) const {
+  ASTERISM_ASSERT(dots_ && (e == Epilogue::assign || e == Epilogue::smooth));
   auto const submit = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(queue, kernel::row_pattern_product_and_dot<T, T>, FormatArgument<RowPatternFormat, T>{*this}, device::read<T>(x),
-                   device::write<T>(y), device::write<kernel::Sum>(sum));
+    device::submit(queue, kernel::row_pattern_product_and_dot<T, T>, FormatArgument<RowPatternFormat, T>{*this}, e, device::read<T>(x),
+                   device::write<T>(y), device::read<T>(b), device::read<T>(w), device::write<kernel::Sum>(sum));
   };
   if (dtype_ == Dtype::float32) submit(Tag<float>{});
   else submit(Tag<double>{});

@@ -22,7 +22,8 @@ class RowPatternFormat final : public SparseFormat {
   void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
            Array const& w) const override;
   bool dots() const override { return dots_; }
-  void run_and_dot(device::Queue const& queue, Array const& x, Array const& y, Array const& sum) const override;
+  void run_and_dot(device::Queue const& queue, Epilogue epilogue, Array const& x, Array const& y, Array const& sum, Array const& b,
+                   Array const& w) const override;
   double bytes(std::int64_t k) const override;
   std::size_t memory_bytes() const override { return total_bytes(*this); }
   std::shared_ptr<SparseFormat const> narrowed(Csr const& block) const override;

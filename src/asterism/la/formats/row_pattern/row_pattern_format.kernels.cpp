@@ -419,16 +419,17 @@ void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i
 }
 
 template <class T, class V>
-void row_pattern_product_and_dot(Executor& executor, PatternBlock<T, V> a, T const* x, T* y, Sum* out) {
+void row_pattern_product_and_dot(Executor& executor, PatternBlock<T, V> a, Epilogue e, T const* x, T* y, T const* b, T const* w, Sum* out) {
   std::vector<Sum> sums(std::size_t(a.batch_count), Sum(0));  // the same for any number of threads
   device::parallel_ranges(
       executor, a.batch_count,
       [=, sums = sums.data()](i64 begin, i64 end) {
         for (auto i = begin; i < end; ++i) {
-          batch_of_rows<Epilogue::assign>(a, i, 1, x, y, static_cast<T const*>(nullptr), static_cast<T const*>(nullptr));
+          if (e == Epilogue::smooth) batch_of_rows<Epilogue::smooth>(a, i, 1, x, y, b, w);
+          else batch_of_rows<Epilogue::assign>(a, i, 1, x, y, b, w);
           i64 const first = i == 0 ? 0 : a.runs.runs[a.batches[i].run].first;
           i64 const last = i + 1 == a.batch_count ? a.runs.columns : a.runs.runs[a.batches[i + 1].run].first;
-          sums[i] = dot_range(first, last, 1, x, y);
+          sums[i] = dot_range(first, last, 1, e == Epilogue::smooth ? b : x, y);
         }
       },
       serial_batches);
@@ -438,7 +439,7 @@ void row_pattern_product_and_dot(Executor& executor, PatternBlock<T, V> a, T con
 
 #define INSTANTIATE(T, V)                                                                                            \
   template void row_pattern_product(Executor&, PatternBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*); \
-  template void row_pattern_product_and_dot(Executor&, PatternBlock<T, V>, T const*, T*, Sum*);
+  template void row_pattern_product_and_dot(Executor&, PatternBlock<T, V>, Epilogue, T const*, T*, T const*, T const*, Sum*);
 INSTANTIATE(float, float)
 INSTANTIATE(float, Bfloat16)
 INSTANTIATE(double, double)

@@ -46,8 +46,8 @@ struct PatternBlock {
 template <class T, class V>
 void row_pattern_product(Executor&, PatternBlock<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
-/// y = A x; out[0] = x^T y. Of square blocks whose batches are consecutive rows. On the host.
+/// assign or smooth; out[0] = x^T y, or b^T y after smooth. Of square blocks whose batches are consecutive rows. On the host.
 template <class T, class V>
-void row_pattern_product_and_dot(Executor&, PatternBlock<T, V> a, T const* x, T* y, Sum* out);
+void row_pattern_product_and_dot(Executor&, PatternBlock<T, V> a, Epilogue e, T const* x, T* y, T const* b, T const* w, Sum* out);
 
 }  // namespace asterism::la::kernel

@@ -1,7 +1,9 @@
 // What smoothers of weighted steps have in common: the steps of each side, by smooth(), or as the operator has prepared them.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "asterism/precond/multigrid/smoother.hpp"
@@ -54,6 +56,17 @@ class StepSmoother : public Smoother {
   void run_and_residual(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const final {
     if (auto const* const prepared = prepared_.of(A, side)) return prepared->run(b, x, other, fresh, &w.r, w.of_b);
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
+  }
+  Scalar run_and_dot(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w) const final {
+    auto const& weights = weights_on(Side::after);
+    if (prepared_.of(A, Side::after) || weights.empty()) return Smoother::run_and_dot(A, b, x, other, w);
+    for (auto const* const step : std::span(weights).first(weights.size() - 1)) {
+      A.smooth(b, *x, *step, *other);
+      std::swap(x, other);
+    }
+    auto const sum = A.smooth_and_dot(b, *x, *weights.back(), *other);
+    std::swap(x, other);
+    return sum;
   }
   bool gives_residual() const final { return bool(prepared_); }
   bool swaps(bool residual_after, bool on_gpu) const final {
