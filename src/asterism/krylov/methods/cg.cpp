@@ -12,8 +12,8 @@ class ConjugateGradients final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 3 messages (2 without M), and 11 n values moved besides A and M. What an M in another precision reads and
-  // gives is not stored in this one: s is r as M reads it.
+  // Per iteration: 1 A, 1 M, 3 messages (2 without M), and 11 n values moved besides A and M; 9 n where M has r^H z in its last
+  // pass. What an M in another precision reads and gives is not stored in this one: s is r as M reads it.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     bool const plain = M.is_identity();
     auto const* const inner = M.in_its_precision();
