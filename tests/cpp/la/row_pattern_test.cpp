@@ -160,14 +160,17 @@ TEST(RowPattern, ProductAndDotInOnePass) {
           EXPECT_TRUE(held->dots() || n < 5000) << n << " " << hole;
           if (!held->dots()) continue;
           auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
-          Vector x(layout, d), y(layout, d), z(layout, d);
-          fill_hashed(x, 1);
-          held->run(Queue::host(), Epilogue::assign, 1, x.data(), y.data());
-          device::Array const sum(sizeof(Complex<double>));
-          held->run_and_dot(Queue::host(), x.data(), z.data(), sum);
-          double const expected = dot(x, y).real(), size = norm(x).real() * norm(y).real();
-          ASSERT_NEAR(sum.as<Complex<double>>()->re, expected, 1e-15 * double(n) * size) << n << " " << hole << " " << same;
-          axpy(-1.0, y, z);
-          ASSERT_EQ(norm(z).real(), 0) << n << " " << hole << " " << same;
+          Vector x(layout, d), y(layout, d), z(layout, d), b(layout, d), w(layout, d);
+          fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3);
+          for (auto const e : {Epilogue::assign, Epilogue::smooth}) {
+            held->run(Queue::host(), e, 1, x.data(), y.data(), b.data(), w.data());
+            device::Array const sum(sizeof(Complex<double>));
+            held->run_and_dot(Queue::host(), e, x.data(), z.data(), sum, b.data(), w.data());
+            auto const& left = e == Epilogue::smooth ? b : x;
+            double const expected = dot(left, y).real(), size = norm(left).real() * norm(y).real();
+            ASSERT_NEAR(sum.as<Complex<double>>()->re, expected, 1e-15 * double(n) * size) << n << " " << hole << " " << same;
+            axpy(-1.0, y, z);
+            ASSERT_EQ(norm(z).real(), 0) << n << " " << hole << " " << same;
+          }
         }
 }

@@ -90,9 +90,13 @@ TEST(Multigrid, IsOneOperatorOnAnyNumberOfRanks) {
         EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), size) << what << conjugate;
       // one column by itself
       auto const x = random(n, 1, is_complex(dtype), 17);
-      la::Vector y(A.range(), dtype);
-      M->apply(to_vector(x, A.range(), dtype), y);
+      auto const b = to_vector(x, A.range(), dtype);
+      la::Vector y(A.range(), dtype), z = y.like();
+      M->apply(b, y);
       EXPECT_LT(norm(to_dense(y) - m * x), 10 * tolerance(dtype) * norm(m * x)) << what;
+      auto const sum = M->apply_and_dot(b, z).values().at(0);
+      EXPECT_LT(norm(to_dense(z) - to_dense(y)), tolerance(dtype) * norm(m * x)) << what;
+      EXPECT_LT(std::abs(sum - dot(b, z).values().at(0)), 10 * tolerance(dtype) * norm(x) * norm(m * x)) << what;
       // errors in the norm of A fall in each step, in any direction: I - M A, many times
       auto const e = Dense::identity(n) - m * a;
       auto v = random(n, 1, is_complex(dtype), 3);
