@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.live import LiveLine
 from ..comm.communicator import collective
-from ..errors import AsterismError, TimeLimitError
+from ..errors import AsterismError, CommError, TimeLimitError
 from ..la.matrix import Matrix
 from .solver import Solver
 
@@ -168,12 +168,16 @@ class Trials:
                 other = error
             finally:
                 self._line.wipe()
-        with collective(comm, "advise"):  # the ranks recover here where the trial ended by an error
-            if other is not None:
-                raise other
-            return self._judged(
-                options, solver, "DIVERGED_TIME_LIMIT" if ended else "ERROR", why, time.monotonic() - begun
-            )
+        error_name = "DIVERGED_TIME_LIMIT" if ended else "ERROR"
+        try:
+            with collective(comm, "advise"):  # the ranks recover here where the trial ended by an error
+                if other is not None:
+                    raise other
+                return self._judged(options, solver, error_name, why, time.monotonic() - begun)
+        except CommError:
+            if other is None:
+                raise
+            raise other from None  # another rank was here first with the same interrupt
 
     def _judged(self, options: str, solver: Solver | None, error: str, why: str, seconds: float) -> Trial:
         """What all ranks say of a trial. Collective."""

@@ -66,8 +66,8 @@ class Cycle {
   /// Those that a second visit makes a difference to: all but the first, and a last one with a solver.
   std::size_t levels_between() const { return levels_.empty() ? 0 : levels_.size() - 1 - (levels_.back().solver ? 1 : 0); }
   std::vector<Work> new_work(Vector const& like) const;
-  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true,
-           Vector* r = nullptr, Scalar* dot = nullptr) const;
+  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true, Vector* r = nullptr,
+           Scalar* dot = nullptr) const;
   void run_full(std::vector<Work>& work, Vector const& b, Vector& x, Vector* r = nullptr) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
