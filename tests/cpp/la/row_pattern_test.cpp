@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "asterism/la/formats/csr/csr_format.hpp"
@@ -118,6 +119,7 @@ TEST(RowPattern, MirrorImagesOfValuesAreHeldOnce) {
           Csr plain = kind == 0 ? a : kind == 2 ? rounded_to_bfloat16(converted(a, d)) : converted(a, d);
           auto const held = kind == 3 ? choose_format(a, Writes::all_rows, d, choose_format(a).get()) : choose_format(plain);
           plain.bfloat16 = false;
+          auto const in_csr = std::make_shared<CsrFormat const>(plain);
           EXPECT_EQ(held->name(), "row_pattern");
           if (kind == 0) held_bytes[which] = held->memory_bytes();
           for (auto const& queue : queues)
@@ -125,7 +127,7 @@ TEST(RowPattern, MirrorImagesOfValuesAreHeldOnce) {
               for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
                 Vector x(layout, d, k, queue), b(layout, d, k, queue), w(layout, d, 1, queue), y(layout, d, k, queue), z = y.like();
                 fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3);
-                CsrFormat(plain).run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                in_csr->run(queue, e, k, x.data(), y.data(), b.data(), w.data());
                 held->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
                 auto const size = norm(y).real();
                 axpy(-1.0, y, z);
