@@ -13,8 +13,8 @@ def least_bytes(view: str, columns: int = 1) -> int:
 
     - All that a level holds is read once.
     - Its matrix is read a second time, because a step and the residual are apart; the finest also in float64 by cg. That is its values,
-      and their columns where rows have no patterns. Rows with patterns hold those left of the diagonal no second time: cg has symmetric
-      matrices. A few patterns that hold the values too cost nothing.
+      and their columns where rows have no patterns. Of rows with patterns, only the diagonal and what is right of it counts: cg has
+      symmetric matrices. A few patterns that hold the values too cost nothing.
     - cg moves 11 vectors: 2 for A p, 3 each for x, r and p. The dots are fused.
     - The cycle moves 11 vectors on each level: 2 and 3 for its two steps, 3 for the residual, 3 for transfers.
     - The finest vectors are converted to the cycle's precision and back (3 and 3 of them). Coarse ones are written and read by transfers.
@@ -24,10 +24,11 @@ def least_bytes(view: str, columns: int = 1) -> int:
         size = {"bfloat16": 2, "float32": 4, "float64": 8}[values]
         vectors = 17 * size + 11 * 8 if level == "0" else 13 * size
         total += int(held) + columns * vectors * int(rows)
-        few = storage.startswith("dense") or (storage.startswith("row_pattern") and int(held) < int(entries) * size)
+        has_patterns = storage.startswith("row_pattern")
+        values_read = (int(entries) + int(rows)) // 2 if has_patterns else int(entries)
+        few = storage.startswith("dense") or (has_patterns and int(held) < values_read * size)
         column = 4 if storage.startswith(("sell", "csr")) else 0
         if not few:
-            values_read = (int(entries) + int(rows)) // 2 if storage.startswith("row_pattern") else int(entries)
             total += values_read * (size + column + (8 + column if level == "0" else 0))
     return total
 

@@ -312,8 +312,8 @@ def compile(
     Raises
     ------
     ShapeError
-        ``shape`` has other dimensions than the stencil, an axis without points, or more bricks or points of an axis than 32 bits number. A periodic axis is no multiple of a brick, or as
-        for `Stencil.check_shape`.
+        ``shape`` has other dimensions than the stencil, or an axis without points. There are 2^31 bricks or more, or about as many points
+        along an axis. A periodic axis is no multiple of a brick, or as for `Stencil.check_shape`.
     InputError
         ``stencil`` is none. ``periodic`` is not one flag, or one for each axis. ``brick`` and ``dtype`` do not fit the stencil, as for `generate`.
     OptionError, DtypeError

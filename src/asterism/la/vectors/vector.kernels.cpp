@@ -123,8 +123,8 @@ ASTERISM_FN void add_squares(double plain, i64 begin, i64 end, i64 step, T const
 }  // namespace
 
 // One column apart: its sum is in a register then.
-template <class T, class S>
-void dot(Executor& executor, i64 n, i64 k, T const* x, S const* y, Sum* out, i64 offset) {
+template <class T>
+void dot(Executor& executor, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out + offset,
                            [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
@@ -431,7 +431,6 @@ template void convert(Executor&, i64, float const*, Complex<float>*);
 template void convert(Executor&, i64, float const*, Complex<double>*);
 template void convert(Executor&, i64, double const*, Complex<double>*);
 #define INSTANTIATE(S, T)                                                  \
-  template void dot(Executor&, i64, i64, T const*, S const*, Sum*, i64);   \
   template void mixed_aypx(Executor&, i64, i64, Numbers<T>, S const*, T*); \
   template void mixed_update_and_norm2(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, S*, Sum*);
 INSTANTIATE(float, double)

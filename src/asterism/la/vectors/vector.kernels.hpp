@@ -30,9 +30,8 @@ template <class T>
 void conjugate(Executor&, std::int64_t n, T const* x, T* y);
 template <class T>
 void multiply_add(Executor&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* d, T const* x, T* y);
-/// y may be in another precision.
-template <class T, class S = T>
-void dot(Executor&, std::int64_t n, std::int64_t k, T const* x, S const* y, Sum* out, std::int64_t offset);
+template <class T>
+void dot(Executor&, std::int64_t n, std::int64_t k, T const* x, T const* y, Sum* out, std::int64_t offset);
 /// Sums of squares that neither overflow nor underflow, for norm(): out[j] = {of entries of ordinary size, of large ones scaled by
 /// 2^-600}, out[k + j].re of small ones scaled by 2^600.
 template <class T>

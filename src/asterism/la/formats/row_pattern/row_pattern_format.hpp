@@ -1,8 +1,8 @@
 // Where many rows have the same column offsets (grids), the offsets are stored once per run of rows, and the values in groups of one SIMD
 // vector of rows: 8 bytes an entry in float64 instead of 12, and no gathers. Half of those of a symmetric matrix are left out
-// (value_streams.hpp). Runs whose rows have the same values too (constant
-// coefficients) have those once: nothing but x and y is moved. The rows of a run are neighbours, or every second to fourth one; so are
-// their columns (interpolation to a grid, and its transpose). Rows in no run are csr.
+// (value_streams.hpp). Runs whose rows have the same values too (constant coefficients) have those once: nothing but x and y is moved. The
+// rows of a run are neighbours, or every second to fourth one; so are their columns (interpolation to a grid, and its transpose). Rows in
+// no run are csr.
 #pragma once
 #include "asterism/base/lazy.hpp"
 #include "asterism/la/formats/csr/csr_format.hpp"
