@@ -14,7 +14,7 @@ namespace asterism::comm {
 /// Work of one collective call: its progress, and why it should end. Made by the thread that does the call.
 class Cancellation {
  public:
-  /// progress and comm must live as long.
+  /// progress must live as long.
   Cancellation(Communicator const& comm, Progress& progress) : comm_(comm), progress_(progress) {}
   Cancellation(Cancellation const&) = delete;
   Cancellation& operator=(Cancellation const&) = delete;
@@ -37,7 +37,7 @@ class Cancellation {
 
  private:
   void ask() noexcept;
-  Communicator const& comm_;
+  Communicator const comm_;
   Progress& progress_;
   double const ends_ = time_limit();
   std::uintptr_t const owner_ = device::host::this_thread();
