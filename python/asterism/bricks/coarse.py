@@ -9,18 +9,27 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from ..base.aligned import aligned
+from ..comm.communicator import as_communicator
 from ..errors import InputError
+from ..stencil.language.constructors import indices
+from ..stencil.language.expressions import Grid
+from ..stencil.language.stencil import Stencil, assign
+from ..stencil.language.transpose import coefficients_of
 from . import galerkin
-from .making import Made, begin_forms, coefficient, constant_terms
+from .making import Made, X, Y, begin_forms, coefficient, constant_terms, is_symmetric
+from .near_ends import margins, stencil_by_ends
 
 __all__ = ["coarse_level", "ends_of"]
 
 _Make = Callable[[Made, Any], Any]
 _Level = tuple[Any, Any, Any, bool]  # the operator, P, R, and whether R is a multiple of P^T
+_FEW = 2**16  # coarse points: a grid for each coefficient costs less than kernels that choose
+_MOST_CHOICES = 2000  # of a stencil: kernels become long with them
 
 
 def ends_of(how: Made, A: Any) -> list[list[float]]:
@@ -128,7 +137,9 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
         found = dict(galerkin.constants(numbers, linear))
     # around few points an offset of more than half of them is another one too
     varies = not found or any(abs(o) > r for at in found for o, r in zip(at, reaches, strict=True))
-    if varies:
+    points = int(np.prod(coarse.shape, dtype=np.int64))
+    by_ends = _near_ends(how, ends, linear, reaches) if varies and points > _FEW else None
+    if varies and by_ends is None:
         whole = [0] * (3 - d) + reaches
         found = {tuple(o[3 - d :]): c for o, c in _core.galerkin_coefficients(A, linear_P, linear_R, coarse, whole)}
     next_one = copy.copy(how)
@@ -136,9 +147,49 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     next_one.spacing, next_one.functions, next_one.arrays = (), {}, []
     next_one.constants, next_one.coefficients = {}, []
     next_one.ends = _core.BrickTransfer.coarse_ends(domain, linear, ends)
+    next_one.is_symmetric = is_symmetric(how)
+    if by_ends is not None:
+        next_one.stencil, next_one.constants = by_ends
+        return make(next_one, coarse), P, R, True
     next_one.stencil = galerkin.stencil_of(list(found), varies)
     if varies:
         next_one.coefficients, next_one.arrays = [f"c{n}" for n in range(len(found))], list(found.values())
     else:
         next_one.constants = {f"c{n}": v for n, v in enumerate(found.values())}
     return make(next_one, coarse), P, R, True
+
+
+def _near_ends(how: Made, ends: list[list[float]], linear: str, reaches: list[int]) -> tuple[Stencil, dict[str, complex]] | None:
+    """Return Galerkin's product as a stencil whose coefficients depend on how near the ends are, and its constants. Collective.
+
+    They are found on a small grid with the same ends: as many points over, and the borders as far away. None: the coefficients depend on
+    something else, or the stencil would be too long.
+    """
+    if how.coefficients:
+        return None
+    d, y = len(how.shape), Grid(how.stencil.facts.outputs[0], len(how.shape))
+    terms = coefficients_of(how.stencil.statements, how.of)
+    near = margins([assign(y(*indices(d)), c) for c in terms.values()], how.dtype)
+    if near is None:
+        return None
+    shape = []
+    for n, p, b, r, m in zip(how.shape, how.periodic, how.brick, reaches, near, strict=True):
+        step = b if p else 1
+        least = 4 * (max(m) // 2 + r + 3)  # from each end a quarter, and as much between
+        some = -(-least // step) * step
+        shape.append(min(n, some if some % 2 == n % 2 else some + step))
+    kernel = how.kernel(how.stencil, {how.of: X, y.name: Y})
+    small = _core.BrickDomain(as_communicator(None), shape, list(how.brick), list(how.periodic), [1] * d, None)
+    coarse = _core.BrickTransfer.coarsened(small, linear, True, reaches, 0)
+    out = None
+    if coarse is not None:
+        A = _core.StencilOperator(small, how.dtype, kernel, [], "a stencil on a small grid")
+        P = _core.BrickTransfer(small, coarse, linear, how.dtype, ends)
+        found = {}
+        for o, c in _core.galerkin_coefficients(A, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches):
+            found[tuple(o[3 - d :])] = values = np.empty(coarse.shape[3 - d :], how.dtype)
+            coarse.from_bricks(c, values)
+        whole = [k == n for k, n in zip(shape, how.shape, strict=True)]
+        out = stencil_by_ends(found, how.periodic, whole, _MOST_CHOICES)
+    # ranks with other processors may round otherwise
+    return None if how.comm.max(int(out is None)) else out

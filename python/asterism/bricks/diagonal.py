@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.aligned import aligned
 from ..errors import InputError
-from ..stencil.codegen.lower import lower
-from ..stencil.codegen.nodes import Builder, postorder
-from ..stencil.codegen.passes import far_from_ends, known_far_from_ends
 from ..stencil.language.constructors import indices
 from ..stencil.language.expressions import Expr, Grid
 from ..stencil.language.stencil import assign
 from ..stencil.language.transpose import coefficients_of
 from .making import Made, Y, unused
+from .near_ends import margins
 
 __all__ = ["tell_diagonal", "tell_diagonal_of_product"]
 
@@ -74,16 +72,14 @@ def _by_ends(
 
     They are those of a small grid of the points near the ends and one between, with the place in it of each of my points, by axes.
     """
-    d, b = y.dimensions, Builder(how.dtype)
+    d = y.dimensions
     assigned = [assign(y(*indices(d)), e) for e in several]
-    values = [store.value for s in assigned for store in lower(s.statements, s.facts, b).stores]
-    for n in postorder(*values):
-        if n.op in ("index", "remainder", "read") or (n.op == "test" and known_far_from_ends(n) is None):
-            return None
-    _, margins = far_from_ends(values, b)
+    near = margins(assigned, how.dtype)
+    if near is None:
+        return None
     sizes, places = [], []
     box = (b[3 - d :] for b in domain.owned(how.comm.rank))
-    for n, (low, high), first, end in zip(how.shape, margins[3 - d :], *box, strict=True):
+    for n, (low, high), first, end in zip(how.shape, near, *box, strict=True):
         size, at = min(n, low + high + 1), np.arange(first, end)
         sizes.append(size)
         places.append(np.where(at < low, at, np.where(at >= n - high, at - n + size, low)))

@@ -60,6 +60,7 @@ class Made:
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
         self.is_product = False  # of Galerkin
+        self.is_symmetric = False  # as a product of a symmetric one
         self.ends: list[list[float]] | None = None  # as _ends finds them
         self.largest = 1.0  # of the diagonal's magnitudes
 
@@ -183,9 +184,9 @@ def constant_terms(how: Made) -> dict[tuple[int, ...], complex] | None:
 
 
 def is_symmetric(how: Made) -> bool:
-    """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
+    """Tell whether the stencil has constant coefficients, the same at opposite offsets, or is a product of such a one."""
     numbers = constant_terms(how)
-    return numbers is not None and all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
+    return how.is_symmetric or numbers is not None and all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
 
 
 def axes_of(how: Made, box: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
