@@ -176,7 +176,7 @@ def test_nodes_whose_values_go_on_beyond_the_ends():
     s = st.assign(out(i, j), 4 * u(i, j) - left - right - u(i, j - 1) - u(i, j + 1))
     for n in (63, 64):
         L = st.operator(s, (n, n))
-        assert bricks.ends_of(L._how, L._h)[1:] == [[0, 0], [1, 1]]
+        assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[0, 0], [1, 1]]
         assert factor(L, "-mg_levels_ksp_max_it 2")[0] < 0.08
         assert factor(L, ksp="cg")[0] < 0.08
 

@@ -27,14 +27,14 @@ def test_zero_ends_are_found():
     kinds = {"zero": [0.5, 0.5], "flat": [0, 0], "nodes": [1, 1]}
     for kind, want in kinds.items():
         L = made(16, 2, kind)
-        assert bricks.ends_of(L._how, L._h)[1:] == [want, want]
+        assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [want, want]
     i, j = st.indices(2)
     u, out, h = st.grid("u", 2), st.grid("out", 2), st.constant("h")
     left = st.where(i == 0, -1.0 * u(i, j), u(i - 1, j))
     right = st.where(i == i.extent - 1, u(i, j), u(i + 1, j))
     s = st.assign(out(i, j), (4 * u(i, j) - left - right - u(i, j - 1) - u(i, j + 1)) / (h * h))
     L = st.operator(s, (24, 16), (False, True), h=0.1, points="cells")
-    assert bricks.ends_of(L._how, L._h)[1:] == [[0.5, 0], [0, 0]]
+    assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[0.5, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("shape", [(64, 64, 2), (64, 64, 4), (4, 40, 40), (48, 6, 6)])
@@ -47,7 +47,7 @@ def test_a_reaction_is_no_zero_end_of_a_thin_grid(shape):
             end = at[axis] == (0 if step < 0 else at[axis].extent - 1)
             flux.append(u(*at) - st.where(end, u(*at), u(*(i + step * (n == axis) for n, i in enumerate(at)))))
     L = st.operator(st.assign(out(*at), sum(flux[1:], flux[0]) / (h * h) + 1.0 * u(*at)), shape, h=1 / 64)
-    assert bricks.ends_of(L._how, L._h) == [[0, 0]] * 3
+    assert bricks.ends_of(bricks.make, L._how, L._h) == [[0, 0]] * 3
     _, info = am.solve(L, np.random.default_rng(0).random(shape), ksp="cg", pc="gmg", rtol=1e-8)
     assert info.iterations <= 9
 
@@ -57,7 +57,7 @@ def test_a_reaction_is_no_zero_end_of_a_thin_grid(shape):
 def test_a_reaction_is_no_zero_end(points, reaction):
     L = st.operator(insulated(reaction), (128, 128), h=1 / 128, points=points)
     if reaction < 1e3:  # of stronger ones no error reaches far
-        assert bricks.ends_of(L._how, L._h)[1:] == [[0, 0], [0, 0]]
+        assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[0, 0], [0, 0]]
     _, info = am.solve(L, np.random.default_rng(0).random((128, 128)), ksp="cg", pc="gmg", rtol=1e-8)
     assert info.iterations <= 8
 
@@ -67,12 +67,12 @@ def test_few_small_coefficients_make_no_flat_end():
     for end in (c[0], c[-1], c[:, 0], c[:, -1]):
         end[::4] = 1e-2
     L = st.operator(poisson(2, "zero", coefficient=True), (127, 127), h=1 / 127, points="cells", a=c)
-    assert bricks.ends_of(L._how, L._h)[1:] == [[0.5, 0.5]] * 2
+    assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[0.5, 0.5]] * 2
     weak = st.assign(
         out(i, j), (2.002 * u(i, j) - 1e-3 * (u(i - 1, j) + u(i + 1, j)) - u(i, j - 1) - u(i, j + 1)) / (h * h)
     )
     L = st.operator(weak, (31, 63), h=1 / 64, dtype="float32")
-    assert bricks.ends_of(L._how, L._h)[1:] == [[1, 1]] * 2
+    assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[1, 1]] * 2
     L = st.operator(st.assign(out(i, j), u(i, j)), (1, 5))
     assert L._h.zero_beyond()[0] == [False, False]
 
@@ -153,9 +153,9 @@ RANKS = """
 sys.path.append(HERE)
 from test_gmg_ends import FIVE, bricks, insulated, st
 L = st.operator(insulated(200.0), (64, 64), comm=comm, h=1 / 64)
-assert bricks.ends_of(L._how, L._h)[1:] == [[0, 0], [0, 0]]
+assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[0, 0], [0, 0]]
 L = st.operator(FIVE, (40, 57), comm=comm, h=1.0)
-assert bricks.ends_of(L._how, L._h)[1:] == [[1, 1], [1, 1]]
+assert bricks.ends_of(bricks.make, L._how, L._h)[1:] == [[1, 1], [1, 1]]
 b = np.zeros((40, 57))
 b[39, 56] = np.nan
 assert "the first is in point (39, 56)" in message(lambda: am.solve(L, b[L.owned], ksp="cg", pc="gmg"))

@@ -21,7 +21,7 @@ from ..stencil.language.expressions import Grid
 from ..stencil.language.stencil import Stencil, assign
 from ..stencil.language.transpose import coefficients_of
 from . import galerkin
-from .making import Made, X, Y, begin_forms, coefficient, constant_terms, is_symmetric
+from .making import Made, begin_forms, coefficient, constant_terms, is_symmetric
 from .near_ends import margins, stencil_by_ends
 
 __all__ = ["coarse_level", "ends_of"]
@@ -32,10 +32,14 @@ _FEW = 2**16  # coarse points: a grid for each coefficient costs less than kerne
 _MOST_CHOICES = 2000  # of a stencil: kernels become long with them
 
 
-def ends_of(how: Made, A: Any) -> list[list[float]]:
+def ends_of(make: _Make, how: Made, A: Any) -> list[list[float]]:
     """Return how far behind the ends of the axes values are zero, in spacings; 0 where they go on as they are. Collective."""
     d, usual = len(how.shape), 0.5 if how.cells else 1.0
-    zero = [[False, False]] * 3 if all(how.periodic) else A.zero_beyond()
+    zero = [[False, False]] * 3
+    if not all(how.periodic):
+        # what holds for most points of an end does so there too
+        small = _on_small_grid(make, how, lambda near, axis: 8 * (near + max(how.stencil.facts.reach[axis])))
+        zero = A.zero_beyond() if small is None else small._h.zero_beyond()
     return [[usual] * 2] * (3 - d) + [[usual if z else 0.0 for z in at] for at in zero[3 - d :]]
 
 
@@ -47,7 +51,7 @@ def coarse_level(
     by: "again", "galerkin", or "either". paired: R must be a multiple of P^T. None: there is no such grid.
     """
     if how.ends is None:
-        how.ends = ends_of(how, A)
+        how.ends = ends_of(make, how, A)
     if by == "galerkin" or how.is_product:
         return _product_level(make, how, A, domain, rows_per_rank)
     found = _discretised_again(make, how, domain, how.ends, by == "again", rows_per_rank, paired)
@@ -138,7 +142,7 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     # around few points an offset of more than half of them is another one too
     varies = not found or any(abs(o) > r for at in found for o, r in zip(at, reaches, strict=True))
     points = int(np.prod(coarse.shape, dtype=np.int64))
-    by_ends = _near_ends(how, ends, linear, reaches) if varies and points > _FEW else None
+    by_ends = _near_ends(make, how, ends, linear, reaches) if varies and points > _FEW else None
     if varies and by_ends is None:
         whole = [0] * (3 - d) + reaches
         found = {tuple(o[3 - d :]): c for o, c in _core.galerkin_coefficients(A, linear_P, linear_R, coarse, whole)}
@@ -159,37 +163,48 @@ def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: i
     return make(next_one, coarse), P, R, True
 
 
-def _near_ends(how: Made, ends: list[list[float]], linear: str, reaches: list[int]) -> tuple[Stencil, dict[str, complex]] | None:
+def _near_ends(
+    make: _Make, how: Made, ends: list[list[float]], linear: str, reaches: list[int]
+) -> tuple[Stencil, dict[str, complex]] | None:
     """Return Galerkin's product as a stencil whose coefficients depend on how near the ends are, and its constants. Collective.
 
-    They are found on a small grid with the same ends: as many points over, and the borders as far away. None: the coefficients depend on
-    something else, or the stencil would be too long.
+    None: the coefficients depend on something else, or the stencil would be too long.
     """
-    if how.coefficients:
+    # from each end a quarter of the points, and as many between
+    small = _on_small_grid(make, how, lambda near, axis: 4 * (near // 2 + reaches[axis] + 3))
+    if small is None:
         return None
-    d, y = len(how.shape), Grid(how.stencil.facts.outputs[0], len(how.shape))
-    terms = coefficients_of(how.stencil.statements, how.of)
-    near = margins([assign(y(*indices(d)), c) for c in terms.values()], how.dtype)
-    if near is None:
-        return None
-    shape = []
-    for n, p, b, r, m in zip(how.shape, how.periodic, how.brick, reaches, near, strict=True):
-        step = b if p else 1
-        least = 4 * (max(m) // 2 + r + 3)  # from each end a quarter, and as much between
-        some = -(-least // step) * step
-        shape.append(min(n, some if some % 2 == n % 2 else some + step))
-    kernel = how.kernel(how.stencil, {how.of: X, y.name: Y})
-    small = _core.BrickDomain(as_communicator(None), shape, list(how.brick), list(how.periodic), [1] * d, None)
-    coarse = _core.BrickTransfer.coarsened(small, linear, True, reaches, 0)
+    coarse = _core.BrickTransfer.coarsened(small._domain, linear, True, reaches, 0)
     out = None
     if coarse is not None:
-        A = _core.StencilOperator(small, how.dtype, kernel, [], "a stencil on a small grid")
-        P = _core.BrickTransfer(small, coarse, linear, how.dtype, ends)
+        d, P = len(how.shape), _core.BrickTransfer(small._domain, coarse, linear, how.dtype, ends)
         found = {}
-        for o, c in _core.galerkin_coefficients(A, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches):
+        for o, c in _core.galerkin_coefficients(small._h, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches):
             found[tuple(o[3 - d :])] = values = np.empty(coarse.shape[3 - d :], how.dtype)
             coarse.from_bricks(c, values)
-        whole = [k == n for k, n in zip(shape, how.shape, strict=True)]
+        whole = [k == n for k, n in zip(small.grid_shape, how.shape, strict=True)]
         out = stencil_by_ends(found, how.periodic, whole, _MOST_CHOICES)
     # ranks with other processors may round otherwise
     return None if how.comm.max(int(out is None)) else out
+
+
+def _on_small_grid(make: _Make, how: Made, least: Callable[[int, int], int]) -> Any | None:
+    """Return the operator on a small grid with the same ends, for each rank alone: as many points over, and the borders as far away.
+
+    least: how many points along an axis, by how many near an end differ from others. None: coefficients depend on something else than how
+    near the ends are.
+    """
+    if how.coefficients:
+        return None
+    y = Grid(how.stencil.facts.outputs[0], len(how.shape))
+    terms = coefficients_of(how.stencil.statements, how.of).values()
+    near = margins([assign(y(*indices(y.dimensions)), c) for c in terms], how.dtype)
+    if near is None:
+        return None
+    small, shape = copy.copy(how), []
+    for axis, (n, p, b, m) in enumerate(zip(how.shape, how.periodic, how.brick, near, strict=True)):
+        step = b if p else 1
+        some = -(-least(max(m), axis) // step) * step
+        shape.append(min(n, some if some % 2 == n % 2 else some + step))
+    small.comm, small.shape = as_communicator(None), tuple(shape)
+    return make(small, _core.BrickDomain(small.comm, shape, list(how.brick), list(how.periodic), [1] * len(shape), None))

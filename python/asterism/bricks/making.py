@@ -52,6 +52,7 @@ class Made:
         spacing: tuple[str, ...],
     ) -> None:
         self.comm, self.stencil, self.of = comm, stencil, name
+        self.warns = comm.rank == 0  # where there is no compiler
         self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
         self.constants, self.coefficients = constants, list(coefficients)
         self.functions = {n: f for n, f in coefficients.items() if callable(f)}  # of the coordinates
@@ -99,7 +100,7 @@ class Made:
         """
         stencil.check_shape(self.shape, self.periodic)
         source = generate(stencil, self.target, self.brick, self.dtype)
-        found = build_table(stencil, source) if quick else _compiled(self.comm, stencil, source)
+        found = build_table(stencil, source) if quick else _compiled(self.comm, stencil, source, self.warns)
         if not quick:
             self.compiled = self.compiled and isinstance(found, Library)
         grids = [roles[g] if g in roles else self.coefficients.index(g) for g in source.grids]
@@ -120,11 +121,11 @@ class Made:
         )
 
 
-def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
+def _compiled(comm: Any, stencil: Stencil, source: Source, warns: bool) -> Any:
     """Compile on one rank, and find it in the cache on the others; an error of one is an error of all. Collective."""
 
     def build() -> Any:
-        found = callable_of(stencil, source, warn=comm.rank == 0)
+        found = callable_of(stencil, source, warn=warns)
         if found is None:
             raise UnsupportedError("the stencil can neither be compiled nor be made a table.")
         return found
