@@ -29,7 +29,7 @@ __all__ = ["coarse_level", "ends_of"]
 _Make = Callable[[Made, Any], Any]
 _Level = tuple[Any, Any, Any, bool]  # the operator, P, R, and whether R is a multiple of P^T
 _FEW = 2**16  # coarse points: a grid for each coefficient costs less than kernels that choose
-_MOST_CHOICES = 2000  # of a stencil: kernels become long with them
+_MOST_CHOICES = 200  # of a stencil: kernels become long with them
 
 
 def ends_of(make: _Make, how: Made, A: Any) -> list[list[float]]:
