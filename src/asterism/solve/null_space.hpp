@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "asterism/la/components.hpp"
 #include "asterism/la/matrix.hpp"
+#include "asterism/la/vectors/row_parts.hpp"
 
 namespace asterism::solve {
 
@@ -13,13 +15,27 @@ class NullSpace {
   NullSpace() = default;
   /// Spanned by the vectors, (n) each; those that depend on others are left out. Collective.
   explicit NullSpace(std::vector<la::Vector> const& vectors);
+  /// Spanned by what each vector is on each part of the rows, which are connected components of a matrix. Each part is zero or a null
+  /// vector by itself. Collective.
+  NullSpace(std::vector<la::Vector> const& vectors, la::RowParts parts, std::int64_t components_of_matrix);
   bool empty() const { return basis_.empty(); }
-  std::size_t dimension() const { return basis_.size(); }
-  /// y -= Z Z^H y for an orthonormal basis Z, y of one column; returns Z^H y. One message.
+  std::size_t dimension() const { return dimension_; }
+  /// Connected components of the matrix that have null vectors of their own; 1 if it was not taken apart.
+  std::int64_t components() const { return parts_.count > 0 ? parts_.count : 1; }
+  /// Where in the matrix, to follow the dimension in a message; empty if it was not taken apart.
+  std::string where() const;
+  /// y -= Z Z^H y for an orthonormal basis Z, y of one column; returns Z^H y, in numbers of any width. One message.
   std::vector<la::Scalar> remove_from(la::Vector& y) const;
 
+  /// More components have null vectors than are taken apart.
+  static constexpr std::int64_t most_components = 64;
+  std::int64_t components_not_taken_apart = 0;
+
  private:
-  std::vector<la::Vector> basis_;
+  std::vector<la::Vector> basis_;  // with parts, orthonormal on each of them
+  std::size_t dimension_ = 0;
+  la::RowParts parts_;
+  std::int64_t components_of_matrix_ = 1;
 };
 
 /// M followed by the removal of the null space: iterates stay in its complement.
@@ -47,14 +63,15 @@ class WithoutNullSpace final : public la::Operator {
 };
 
 /// What a Hermitian matrix has in its null space of the vectors that often are: constants, constants of each unknown of a node, and its
-/// near-null vectors (rigid-body modes of a free body). Collective; a product for each.
+/// near-null vectors (rigid-body modes of a free body). If it consists of several connected components, these vectors are tried on each
+/// of them. Collective; a product for each, or two, and a search for components where some of them may be singular.
 NullSpace detected_null_space(la::Matrix const& A);
 
 /// Of an operator without entries whose products are of that size: constants. Collective; a product.
 NullSpace detected_null_space(la::Operator const& A, double size);
 
 /// The user's, (n, k): an error with the norm of A times a column that is not zero. size: of an operator without entries, as above; 0: it
-/// is not known, and nothing is checked. Collective.
+/// is not known, and nothing is checked. Of a matrix of several connected components what a column is on each of them. Collective.
 NullSpace given_null_space(la::Operator const& A, la::Vector const& vectors, double size);
 
 }  // namespace asterism::solve

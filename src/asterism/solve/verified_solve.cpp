@@ -199,7 +199,8 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   copy(b, out);
   double const size = norm(out).real();
   double removed = 0;
-  for (auto const& part : null_space_.remove_from(out)) removed = std::hypot(removed, std::abs(part.value()));
+  for (auto const& parts : null_space_.remove_from(out))
+    for (auto const& part : parts.values()) removed = std::hypot(removed, std::abs(part));
   if (removed > 0.5 * size) {
     null_space_.remove_from(out);  // what rounding left beside a large part
     if (norm(out).real() <= 16 * epsilon_of(b.dtype()) * size) fill(out, 0.0);
