@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "asterism/base/profile.hpp"
@@ -33,14 +34,18 @@ std::int32_t place_in(std::vector<T> const& ascending, T const& v) {
   return at != ascending.end() && *at == v ? std::int32_t(at - ascending.begin()) : -1;
 }
 
+int search_event() {
+  static int const event = profile::event("MatComponents");
+  return event;
+}
+
 /// The diagonal block of a matrix that may hold half of it, which is not made whole for good.
 Csr block_of(Matrix const& A) { return A.half() ? A.half()->expanded() : A.diagonal_block(); }
 
 }  // namespace
 
 Components::Components(Matrix const& A) : rows_(A.range()) {
-  static int const event = profile::event("MatComponents");
-  profile::Scope const scope(event);
+  profile::Scope const scope(search_event());
   auto const n = std::int32_t(rows_.local_size());
   auto const &block = block_of(A), &coupling = A.coupling_block();
   UnionFind sets(n + std::int32_t(A.ghosts().size()));
@@ -141,18 +146,21 @@ std::vector<std::int64_t> Components::chosen(std::span<char const> flags) const 
 }
 
 bool marks_spread(Matrix const& A, std::vector<std::uint64_t> marks, std::uint64_t all) {
+  profile::Scope const scope(search_event());
   constexpr int rounds = 3;
   auto const& comm = A.comm();
   auto const &block = block_of(A), &coupling = A.coupling_block();
   auto const n = std::int32_t(A.range().local_size());
   marks.resize(std::size_t(n) + A.ghosts().size());
-  std::int64_t left = 0;
+  std::int64_t left = A.global_rows() * std::popcount(all);  // marks that are missing
   for (int round = 0; round <= rounds; ++round) {
     if (comm.size() > 1) A.halo().bcast(marks.data(), marks.data() + n);
     auto const before = left;
-    left = comm.sum(std::count_if(marks.begin(), marks.begin() + n, [all](std::uint64_t m) { return m != all; }));
+    left = 0;
+    for (std::int32_t i = 0; i < n; ++i) left += std::popcount(all & ~marks[std::size_t(i)]);
+    left = comm.sum(left);
     if (left == 0) return true;
-    if (round == rounds || left == A.global_rows() || left == before) return false;
+    if (round == rounds || left == before) return false;
     with_dtype(A.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const take_from = [&](Csr const& a, std::int32_t i, std::int32_t first_column) {

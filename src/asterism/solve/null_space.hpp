@@ -38,28 +38,35 @@ class NullSpace {
   std::int64_t components_of_matrix_ = 1;
 };
 
-/// M followed by the removal of the null space: iterates stay in its complement.
+/// M followed by the removal of the null space: iterates stay in its complement. before: it is removed from what M reads, too, of which
+/// factors with pivots at rounding level would make more than there is of the rest. Of a Hermitian matrix.
 class WithoutNullSpace final : public la::Operator {
  public:
-  WithoutNullSpace(std::shared_ptr<la::Operator const> inner, NullSpace const& space) : inner_(std::move(inner)), space_(space) {}
+  WithoutNullSpace(std::shared_ptr<la::Operator const> inner, NullSpace const& space, bool before = false)
+      : inner_(std::move(inner)), space_(space), before_(before) {}
   la::Space const& range() const override { return inner_->range(); }
   la::Space const& domain() const override { return inner_->domain(); }
   Dtype dtype() const override { return inner_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override {
-    inner_->apply(x, y);
+    inner_->apply(before_ ? in_complement(x) : x, y);
     space_.remove_from(y);
   }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override {
-    auto in_complement = x.like();
-    copy(x, in_complement);
-    space_.remove_from(in_complement);
-    inner_->apply_transpose(in_complement, y, conjugate);
+    inner_->apply_transpose(in_complement(x), y, conjugate);
+    if (before_) space_.remove_from(y);
   }
   std::string describe() const override { return inner_->describe(); }
 
  private:
+  la::Vector in_complement(la::Vector const& x) const {
+    auto out = x.like();
+    copy(x, out);
+    space_.remove_from(out);
+    return out;
+  }
   std::shared_ptr<la::Operator const> inner_;
   NullSpace const& space_;
+  bool before_;
 };
 
 /// What a Hermitian matrix has in its null space of the vectors that often are: constants, constants of each unknown of a node, and its

@@ -246,7 +246,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (inspection_.hermitian || adjoint) b = projected_rhs(b, info.notes);
     if (!adjoint) {
       null_space_.remove_from(x);
-      inverse = std::make_shared<WithoutNullSpace>(inverse, null_space_);
+      inverse = std::make_shared<WithoutNullSpace>(inverse, null_space_, inspection_.hermitian && solves_directly());
     }
   }
   la::Operator const &A = *system, &M = *inverse;
@@ -358,6 +358,9 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
       info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
   if (!info.converged) {
     if (auto const hint = advice(monitor.reason(), worst); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+    if (auto const count = null_space_.components_not_taken_apart; count > 0)
+      info.why += format(" {} connected components of the matrix are singular, too many to take apart: am.least_squares solves such systems.",
+                         count);
     if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;

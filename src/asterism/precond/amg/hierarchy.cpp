@@ -1,6 +1,7 @@
 #include "asterism/precond/amg/hierarchy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
@@ -85,6 +86,7 @@ HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_
 template <class T>
 Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given, double largest_diagonal) {
   largest_diagonal_ = largest_diagonal;
+  rounding_of_sums_ = la::null_rounding_of_rows * std::max(epsilon_of(given.dtype()), epsilon_of(dtype_v<T>) * (10 + std::sqrt(double(A.global_rows()))));
   A_ = std::move(A);
   rows_ = rows_of<T>(A_);
   take_near_null_space(given);
@@ -381,10 +383,8 @@ Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
   auto next = options_.hermitian ? la::hermitian_triple_product(between.R, rows_, between.P, fine, coarse, cancel_)
                                  : la::triple_product(between.R, rows_, between.P, fine, fine, coarse, cancel_);
   decouple_empty_rows(next);
-  // vectors of the level are rounded beside what is left of such rows
-  double const tolerance = la::null_rounding_of_rows * epsilon_of(precisions_.at(level_ + 1).dtype);
   auto const node = options_.type == AmgType::aggregation ? columns_ : 1;
-  rounding_ = RoundingRows<T>::find(next, between.R, rows_, fine, node, tolerance);
+  rounding_ = RoundingRows<T>::find(next, between.R, rows_, fine, node, rounding_of_sums_);
   rounding_.decouple(next);
   return next;
 }

@@ -121,6 +121,7 @@ class HierarchySetUp {
   KnownNullVectors<T> null_vectors_;
   RoundingRows<T> rounding_;
   double largest_diagonal_ = 0;     // of the finest matrix
+  double rounding_of_sums_ = 0;     // in coarse matrices, beside the terms, where these cancel
   Buffer<std::int32_t> component_;  // of each of my rows in its node; none: the same
   std::int64_t block_size_, columns_ = 1;
   double threshold_, entries_before_ = 0;
