@@ -1,5 +1,7 @@
 """Singular matrices of several connected components: a null vector for each component that has one."""
 
+# ruff: noqa: F821  (names of PARTS, which scripts on ranks have too)
+
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -278,9 +278,8 @@ void Solver::look_at_system() {
                          ? "the constant vector is in the null space (a pure Neumann problem?): it is projected out"
                          : format("a null space of {} dimension(s){} is projected out", null_space_.dimension(), null_space_.where()));
   else if (!null_space_.empty())
-    notes_.push_back(
-        format("a null space of {} dimension(s){} is kept out of x; b is taken as it is, since A is not Hermitian", null_space_.dimension(),
-               null_space_.where()));
+    notes_.push_back(format("a null space of {} dimension(s){} is kept out of x; b is taken as it is, since A is not Hermitian",
+                            null_space_.dimension(), null_space_.where()));
   if (auto const count = null_space_.components_not_taken_apart; count > 0)
     notes_.push_back(format("{} connected components of the matrix have null vectors of their own, more than the {} that are taken apart",
                             count, NullSpace::most_components));

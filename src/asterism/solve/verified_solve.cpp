@@ -359,8 +359,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   if (!info.converged) {
     if (auto const hint = advice(monitor.reason(), worst); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
     if (auto const count = null_space_.components_not_taken_apart; count > 0)
-      info.why += format(" {} connected components of the matrix are singular, too many to take apart: am.least_squares solves such systems.",
-                         count);
+      info.why += format(
+          " {} connected components of the matrix are singular, too many to take apart: am.least_squares solves such systems.", count);
     if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;

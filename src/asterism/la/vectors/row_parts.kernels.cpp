@@ -49,8 +49,8 @@ void part_axpy(Executor& executor, i64 n, Numbers<T> a, std::int32_t const* of, 
   });
 }
 
-#define INSTANTIATE(T)                                                                                     \
-  template void part_dot(Executor&, i64, i64, std::int32_t const*, T const*, T const*, Sum*, i64);         \
+#define INSTANTIATE(T)                                                                             \
+  template void part_dot(Executor&, i64, i64, std::int32_t const*, T const*, T const*, Sum*, i64); \
   template void part_axpy(Executor&, i64, Numbers<T>, std::int32_t const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

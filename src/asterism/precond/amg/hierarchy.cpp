@@ -86,7 +86,8 @@ HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_
 template <class T>
 Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given, double largest_diagonal) {
   largest_diagonal_ = largest_diagonal;
-  rounding_of_sums_ = la::null_rounding_of_rows * std::max(epsilon_of(given.dtype()), epsilon_of(dtype_v<T>) * (10 + std::sqrt(double(A.global_rows()))));
+  rounding_of_sums_ =
+      la::null_rounding_of_rows * std::max(epsilon_of(given.dtype()), epsilon_of(dtype_v<T>) * (10 + std::sqrt(double(A.global_rows()))));
   A_ = std::move(A);
   rows_ = rows_of<T>(A_);
   take_near_null_space(given);

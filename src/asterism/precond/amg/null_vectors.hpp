@@ -39,8 +39,7 @@ class KnownNullVectors {
   /// with vectors of these precisions, restrict what was found. Rows that are rounding, and zero here, are null vectors by themselves.
   /// Collective.
   CoarseOrigin on_last_level(Matrix const& finest, Rows<T> const& coarse, Layout const& rows, Buffer<T> const& modes,
-                             std::vector<GridLevel> const& levels, std::vector<Dtype> const& dtypes,
-                             RoundingRows<T> const& rounding) const;
+                             std::vector<GridLevel> const& levels, std::vector<Dtype> const& dtypes, RoundingRows<T> const& rounding) const;
 
  private:
   std::optional<Buffer<T>> modes_;
