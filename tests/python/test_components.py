@@ -2,6 +2,8 @@
 
 # ruff: noqa: F821  (names of PARTS, which scripts on ranks have too)
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -139,6 +141,10 @@ def test_more_components_than_are_taken_apart():
     b = right_side(S, True)
     x = solver.solve(b)
     assert np.linalg.norm(S @ x - b) <= 1e-8 * np.linalg.norm(b)
+    b = right_side(S, False)
+    with pytest.raises(am.ConvergenceError, match="65 connected components of the matrix are singular, too many to take apart"):
+        solver.solve(b)
+    assert np.allclose(am.least_squares(S, b)[0], least(S, b), atol=1e-6)
     S = together([neumann(3), neumann(4)] + [dirichlet(2 + k % 5) for k in range(100)] + [sp.eye_array(100)], True)
     b = right_side(S, False)
     x, info = solved(S, b, "cg amg")
@@ -252,6 +258,22 @@ def test_small_components_do_not_harm_multigrid(options, dtype):
         solver.update(S)
 
 
+@pytest.mark.parametrize("options", ["", "-pc_amg_coarse_size 5", "-pc_amg_type classical -pc_amg_coarse_size 5"])
+def test_small_components_on_ranks(on_ranks, options):
+    """Coarse levels move to fewer ranks, with what is known of their rows; iterations are those of one rank."""
+    script = f"""
+S = together([neumann(*shape) for shape in {SIZES}])
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+solver = am.Solver(A, "{options}", ksp="cg", pc="amg", rtol=1e-8)
+for _ in range(3):
+    solver.solve(right_side(S, True)[slice(*A.row_range)])
+    solver.update(A)
+if comm.rank == 0: print("ITERATIONS", solver.info.iterations)
+"""
+    found = {re.search(r"ITERATIONS (\d+)", on_ranks(n, PARTS + script))[1] for n in (1, 2, 4)}
+    assert len(found) == 1 and int(found.pop()) <= 30, found
+
+
 def test_components_that_are_nearly_singular_are_not_taken_for_rounding():
     """Single nodes too, whose rows are small but right: multigrid corrects them."""
     S = together([neumann(60, 50)] + [neumann(3 + k) for k in range(40)])
@@ -275,6 +297,37 @@ def test_queues(queue, dtype):
         assert np.linalg.norm(x - want) <= (2e-2 if single else 1e-6) * np.linalg.norm(want)
         if queue == "cuda":
             assert not any("without a form" in note for note in info.notes), info.notes
+
+
+@pytest.mark.parametrize("pc", ["jacobi", "amg"])
+def test_a_matrix_that_holds_half(pc):
+    S = together(CASES["five"](), True)
+    b = right_side(S, False)
+    A = am.Matrix.from_scipy(S).with_storage("symmetric")
+    solver = am.Solver(A, ksp="cg", pc=pc, rtol=1e-10)
+    assert "5 dimension(s), in 5 of the 5" in solver.view()
+    assert np.allclose(solver.solve(b), least(S, b), atol=1e-6) and A.storage == "symmetric"
+
+
+def test_several_right_hand_sides_and_the_transpose():
+    S = together(CASES["with Dirichlet"](), True, "complex128")
+    phase = sp.diags_array(np.exp(1j * np.arange(S.shape[0])))
+    S = sp.csr_array(phase @ S @ phase.conj())
+    b = right_side(S, False, "complex128")
+    B = np.stack([b, np.conj(b), 1e-3 * b.imag], 1)
+    solver = am.Solver(S, ksp="cg", pc="jacobi", rtol=1e-11, null_space=singular_rows(S) * phase.diagonal())
+    assert "in 2 of the 6" in solver.view()
+    assert np.allclose(solver.solve(B), least(S, B), atol=1e-6)
+    assert np.allclose(solver.solve_transpose(b), least(sp.csr_array(S.T), b), atol=1e-6)
+
+
+def singular_rows(S):
+    """1 in the rows of components that constants, up to phases, are null vectors of; else 0."""
+    label = sp.csgraph.connected_components(abs(S))[1]
+    sizes = np.array(
+        [np.linalg.eigvalsh(S.toarray()[np.ix_(label == c, label == c)]).min() for c in range(label.max() + 1)]
+    )
+    return (sizes < 1e-10)[label].astype(float)
 
 
 def test_rigid_bodies():
