@@ -142,7 +142,9 @@ def test_more_components_than_are_taken_apart():
     x = solver.solve(b)
     assert np.linalg.norm(S @ x - b) <= 1e-8 * np.linalg.norm(b)
     b = right_side(S, False)
-    with pytest.raises(am.ConvergenceError, match="65 connected components of the matrix are singular, too many to take apart"):
+    with pytest.raises(
+        am.ConvergenceError, match="65 connected components of the matrix are singular, too many to take apart"
+    ):
         solver.solve(b)
     assert np.allclose(am.least_squares(S, b)[0], least(S, b), atol=1e-6)
     S = together([neumann(3), neumann(4)] + [dirichlet(2 + k % 5) for k in range(100)] + [sp.eye_array(100)], True)
