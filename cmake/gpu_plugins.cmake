@@ -15,6 +15,7 @@ set(gpu_sources
   src/asterism/device/scalar.kernels.cpp
   src/asterism/krylov/verdict.kernels.cpp
   src/asterism/la/vectors/vector.kernels.cpp
+  src/asterism/la/vectors/row_parts.kernels.cpp
   src/asterism/la/assembly/assembly.kernels.cpp
   src/asterism/grid/interpolation.kernels.cpp
   src/asterism/grid/bricks/point_transfer.kernels.cpp

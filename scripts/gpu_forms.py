@@ -13,6 +13,7 @@ REQUIRED = {
     "take_in",
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *("mixed_aypx", "mixed_update_and_norm2"),
+    *("part_dot", "part_axpy"),
     *(
         "star",
         "interpolate",

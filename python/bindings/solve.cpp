@@ -62,12 +62,12 @@ void bind_solve(nb::module_& m) {
       nb::call_guard<GilRelease>());
   m.def("look", [](la::Matrix const& A) {
     solve::Inspection found;
-    std::size_t null_vectors = 0;
+    solve::NullSpace null_space;
     {
       GilRelease const gil;
       la::Matrix scaled;
       std::tie(scaled, found) = seen(A);
-      if (found.hermitian) null_vectors = solve::detected_null_space(scaled).dimension();
+      if (found.hermitian) null_space = solve::detected_null_space(scaled);
     }
     nb::dict d;
     d["Hermitian"] = found.hermitian;
@@ -75,7 +75,8 @@ void bind_solve(nb::module_& m) {
     d["positive_diagonal"] = found.positive_diagonal;
     d["negative_diagonal"] = found.negative_diagonal;
     d["zeros_on_the_diagonal"] = found.zero_diagonals;
-    d["null_vectors"] = null_vectors;
+    d["null_vectors"] = null_space.dimension();
+    d["null_components"] = null_space.empty() ? 0 : null_space.components();
     d["largest_entry"] = found.size;
     return d;
   });

@@ -28,6 +28,7 @@ class Look:
     negative_diagonal: bool
     zeros_on_the_diagonal: int
     null_vectors: int
+    null_components: int  #: connected components that have null vectors of their own
     block_size: int
     near_null_vectors: int
     largest_entry: float
@@ -56,7 +57,8 @@ class Look:
         if self.near_null_vectors:
             out.append(f"{self.near_null_vectors} near-null vectors are given")
         if self.null_vectors:
-            out.append(f"singular: {self.null_vectors} null vector(s), which are projected out")
+            where = f" of {self.null_components} connected components" if self.null_components > 1 else ""
+            out.append(f"singular: {self.null_vectors} null vector(s){where}, which are projected out")
         return out
 
     def as_dict(self) -> dict[str, Any]:

@@ -71,7 +71,8 @@ class Solver(Description):
         own is not changed.
     null_space : array, shape (my rows,) or (my rows, k), optional
         Vectors that A maps to zero: the six rigid-body modes of a free body, say. They are projected out of b, if A is Hermitian, and of x.
-        Constants, constants of each unknown of a node, and near-null vectors are found by themselves where A is Hermitian.
+        Constants, constants of each unknown of a node, and near-null vectors are found by themselves where A is Hermitian. If A consists of
+        several connected components, each of these vectors, and of those that are found, is taken apart: what it is on each component.
     **more
         Any other option by its full name: ``pc_amg_threshold=0.1``.
 

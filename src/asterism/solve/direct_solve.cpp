@@ -32,7 +32,7 @@ void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector c
     auto const gmres = krylov::methods().at("gmres").make(Configuration{&options_, prefix_, &not_again});
     auto const inner = std::make_shared<InnerSolver>(A_, preconditioner_, gmres, krylov::StopRule{.rtol = 1e-4, .max_it = 50});
     OperatorPtr by = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(inner)) : inner;
-    if (!null_space_.empty() && !adjoint) by = std::make_shared<WithoutNullSpace>(by, null_space_);
+    if (!null_space_.empty() && !adjoint) by = std::make_shared<WithoutNullSpace>(by, null_space_, inspection_.hermitian);
     done = refinement.refine(*by, b, x, 10);
     how += format(" and {} by gmres", done.steps);
   }
@@ -50,7 +50,7 @@ void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector c
 void Solver::look_beside_null_space() {
   if (null_space_.empty() || !inspection_.hermitian || !solves_directly()) return;
   Vector x(A_->range(), A_->dtype()), y = x.like();
-  WithoutNullSpace const inverse(preconditioner_, null_space_);
+  WithoutNullSpace const inverse(preconditioner_, null_space_, true);
   fill_hashed(x, 3);
   null_space_.remove_from(x);
   double size = 0;

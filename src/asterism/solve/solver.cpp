@@ -274,12 +274,15 @@ void Solver::look_at_system() {
     null_space_ = detected_null_space(*A_, largest_A_);
   }
   if (!null_space_.empty() && inspection_.hermitian)
-    notes_.push_back(null_space_.dimension() == 1 && !given_null_space_
+    notes_.push_back(null_space_.dimension() == 1 && !given_null_space_ && null_space_.where().empty()
                          ? "the constant vector is in the null space (a pure Neumann problem?): it is projected out"
-                         : format("a null space of {} dimension(s) is projected out", null_space_.dimension()));
+                         : format("a null space of {} dimension(s){} is projected out", null_space_.dimension(), null_space_.where()));
   else if (!null_space_.empty())
-    notes_.push_back(
-        format("a null space of {} dimension(s) is kept out of x; b is taken as it is, since A is not Hermitian", null_space_.dimension()));
+    notes_.push_back(format("a null space of {} dimension(s){} is kept out of x; b is taken as it is, since A is not Hermitian",
+                            null_space_.dimension(), null_space_.where()));
+  if (auto const count = null_space_.components_not_taken_apart; count > 0)
+    notes_.push_back(format("{} connected components of the matrix have null vectors of their own, more than the {} that are taken apart",
+                            count, NullSpace::most_components));
 }
 
 void Solver::choose_method(Configuration const& config) {

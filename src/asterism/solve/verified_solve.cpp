@@ -199,7 +199,8 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   copy(b, out);
   double const size = norm(out).real();
   double removed = 0;
-  for (auto const& part : null_space_.remove_from(out)) removed = std::hypot(removed, std::abs(part.value()));
+  for (auto const& parts : null_space_.remove_from(out))
+    for (auto const& part : parts.values()) removed = std::hypot(removed, std::abs(part));
   if (removed > 0.5 * size) {
     null_space_.remove_from(out);  // what rounding left beside a large part
     if (norm(out).real() <= 16 * epsilon_of(b.dtype()) * size) fill(out, 0.0);
@@ -245,7 +246,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (inspection_.hermitian || adjoint) b = projected_rhs(b, info.notes);
     if (!adjoint) {
       null_space_.remove_from(x);
-      inverse = std::make_shared<WithoutNullSpace>(inverse, null_space_);
+      inverse = std::make_shared<WithoutNullSpace>(inverse, null_space_, inspection_.hermitian && solves_directly());
     }
   }
   la::Operator const &A = *system, &M = *inverse;
@@ -357,6 +358,9 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
       info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
   if (!info.converged) {
     if (auto const hint = advice(monitor.reason(), worst); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+    if (auto const count = null_space_.components_not_taken_apart; count > 0)
+      info.why += format(
+          " {} connected components of the matrix are singular, too many to take apart: am.least_squares solves such systems.", count);
     if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;

@@ -1,6 +1,7 @@
 #include "asterism/precond/amg/hierarchy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
@@ -85,6 +86,8 @@ HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_
 template <class T>
 Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given, double largest_diagonal) {
   largest_diagonal_ = largest_diagonal;
+  rounding_of_sums_ =
+      la::null_rounding_of_rows * std::max(epsilon_of(given.dtype()), epsilon_of(dtype_v<T>) * (10 + std::sqrt(double(A.global_rows()))));
   A_ = std::move(A);
   rows_ = rows_of<T>(A_);
   take_near_null_space(given);
@@ -127,11 +130,11 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
 
 /// What the last level's solver should know.
 template <class T>
-CoarseOrigin HierarchySetUp<T>::origin(Matrix const& given) const {
+CoarseOrigin HierarchySetUp<T>::origin(Matrix const& given, Rows<T> const& rows) const {
   std::vector<Dtype> dtypes;
   for (std::size_t l = 0; l <= level_; ++l) dtypes.push_back(precisions_.at(l).dtype);
   auto const modes = options_.type == AmgType::aggregation ? near_null_space_ : Buffer<T>();
-  auto out = null_vectors_.on_last_level(given, rows_, A_.range(), modes, out_.levels, dtypes);
+  auto out = null_vectors_.on_last_level(given, rows, A_.range(), modes, out_.levels, dtypes, rounding_);
   out.largest_diagonal = largest_diagonal_;
   return out;
 }
@@ -255,7 +258,11 @@ bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
     out_.sizes.back().storage = solver->describe();
   } else {
     if (rows > std::max(options_.coarse_size, most_rows_to_invert)) return false;
-    auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, origin(given));
+    auto zeros = rows_;  // where there is rounding: the inverse leaves those directions out
+    if (rounding_.any) zeros.val = Buffer<T>(rows_.nnz()), std::copy_n(rows_.val.data(), rows_.nnz(), zeros.val.data());
+    rounding_.decouple(zeros, true);
+    auto const coarsest = rounding_.any ? matrix_of(zeros, A_.range(), A_.range()) : A_;
+    auto const inverse = std::make_shared<DenseInverse>(coarsest, dtype, automatic, origin(given, zeros));
     out_.sizes.back().values = name_of(inverse->stored());
     out_.sizes.back().storage = inverse->storage();
     solver = inverse;
@@ -377,6 +384,9 @@ Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
   auto next = options_.hermitian ? la::hermitian_triple_product(between.R, rows_, between.P, fine, coarse, cancel_)
                                  : la::triple_product(between.R, rows_, between.P, fine, fine, coarse, cancel_);
   decouple_empty_rows(next);
+  auto const node = options_.type == AmgType::aggregation ? columns_ : 1;
+  rounding_ = RoundingRows<T>::find(next, between.R, rows_, fine, node, rounding_of_sums_);
+  rounding_.decouple(next);
   return next;
 }
 
@@ -439,8 +449,13 @@ void HierarchySetUp<T>::move_to(FewerRanks& fewer) {
   static int const event = profile::event("AMGFewerRanks");
   profile::Scope const scope(event);
   A_ = fewer.matrix(A_, keep_);
-  if (again_) return;  // nothing is coarsened any more
   auto const rows = fewer.to().local_size();
+  if (rounding_.any) {
+    Buffer<double> terms(rows);
+    fewer.items(rounding_.terms.data(), terms.data(), 1);
+    rounding_.terms = std::move(terms);
+  }
+  if (again_) return;  // nothing is coarsened any more
   if (options_.type == AmgType::aggregation) {
     Buffer<T> modes(rows * columns_);
     fewer.items(near_null_space_.data(), modes.data(), columns_);

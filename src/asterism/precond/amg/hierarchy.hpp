@@ -86,7 +86,7 @@ class HierarchySetUp {
     Splitting<T> splitting;
   };
   void take_near_null_space(Matrix const& given);
-  CoarseOrigin origin(Matrix const& given) const;
+  CoarseOrigin origin(Matrix const& given, Rows<T> const& rows) const;
   bool set_up_level(Matrix const& given);
   bool coarsen(RowFacts<T> const& facts, Coarsening& out);
   NodeGraph strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const;
@@ -119,7 +119,9 @@ class HierarchySetUp {
   Rows<T> rows_;
   Buffer<T> near_null_space_;  // (rows, columns) row-major
   KnownNullVectors<T> null_vectors_;
+  RoundingRows<T> rounding_;
   double largest_diagonal_ = 0;     // of the finest matrix
+  double rounding_of_sums_ = 0;     // in coarse matrices, beside the terms, where these cancel
   Buffer<std::int32_t> component_;  // of each of my rows in its node; none: the same
   std::int64_t block_size_, columns_ = 1;
   double threshold_, entries_before_ = 0;
