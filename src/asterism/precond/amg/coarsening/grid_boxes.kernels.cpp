@@ -61,10 +61,11 @@ std::vector<i64> usual_differences(NodeGraph const& g) {
       if (auto const d = g.map.global(g.col[p]) - global; d > 0) *at++ = double(d);
   }
   g.layout.comm().max(std::span<double>(found));
+  std::erase(found, 0.0);  // most of them
   std::sort(found.begin(), found.end());
   std::vector<i64> usual;
   i64 of_usual = 0, all = 0;
-  for (auto first = std::upper_bound(found.begin(), found.end(), 0.0); first != found.end();) {
+  for (auto first = found.begin(); first != found.end();) {
     auto const last = std::upper_bound(first, found.end(), *first);
     all += last - first;
     if (4 * (last - first) >= sample) {
