@@ -327,9 +327,9 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     return second_time ? usual - few_iterations : usual;
   };
   auto most = for_attempt();
-  // factors may follow ilu before their turn
-  bool cheap_ones_next =
-      !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" && usual > few_iterations;
+  // factors may follow before their turn
+  bool cheap_ones_next = !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && !preconditioner_->direct() &&
+                         attempts_[0].type != "jacobi" && usual > few_iterations;
   if (cheap_ones_next) most = few_iterations;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();

@@ -204,11 +204,12 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
     auto const before = std::tuple(factors_, null_);
     auto plain = rule_.factors;
     plain.matching = direct::Matching::no;
+    plain.most_growth_of_work = 10;  // pivots that are small beside others may be delayed until the last front is full
     try {
       factors_ = std::make_shared<Factors>(a, plain);
       if (auto const now = looked_at<T>(a, vanish); now < condition) return now;
     } catch (Error const& e) {
-      if (e.kind() != ErrorKind::memory) throw;
+      if (e.kind() != ErrorKind::memory && e.kind() != ErrorKind::value) throw;
     }
     std::tie(factors_, null_) = before;
     return condition;
