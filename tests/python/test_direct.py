@@ -221,8 +221,8 @@ def test_scales_that_hide_a_regularisation_are_not_kept(rng):
 
 
 @pytest.mark.parametrize(("seed", "variables"), [(0, 900), (1, 900), (2, 1500), (3, 1500)])
-def test_other_scales_are_given_up_where_they_delay_too_many_pivots(seed, variables):
-    """Nearly singular, so that they are tried: the diagonal of ones is small beside the constraints."""
+def test_other_scales_are_not_tried_where_they_cannot_be_better(seed, variables):
+    """Nearly singular by any scales. The diagonal of ones is small beside the constraints, so pivots would be delayed."""
     rng = np.random.default_rng(seed)
     B = sp.random_array((60, variables), density=0.12, rng=rng)
     B.data = 10.0 ** rng.uniform(-1, 2, B.nnz) * rng.choice([-1, 1], B.nnz)

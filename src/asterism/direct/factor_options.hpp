@@ -24,8 +24,6 @@ struct FactorOptions {
   /// Most bytes of factors and work space; 0: what the machine has. More is an error of kind memory, before it is taken.
   std::size_t memory_limit = 0;
   double flop_limit = 0;  ///< of the numeric phase; 0: any. More is an error of kind value, before it begins
-  /// Beside what is predicted; 0: any. Delayed pivots may make it so many times as much, which is an error of kind value, on the way.
-  double most_growth_of_work = 0;
 };
 
 /// What is known before numbers are computed.

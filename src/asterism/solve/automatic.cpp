@@ -317,6 +317,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
   SolveInfo all;
   auto const no_more = [&](std::int64_t its) { return all.iterations + its >= rule_.max_it; };
   bool longer = false;    // once for each attempt
+  bool waited = false;    // for iterations that were expected to be enough
   std::int64_t done = 0;  // of this attempt, which goes on
   std::size_t steps = 0;  // the norms that it has, but for the first ones
   std::vector<double> first_norms;
@@ -362,9 +363,11 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     }
     if (ended) return all;
     bool const looks = std::exchange(cheap_ones_next, false) && now.out_of_iterations;
-    if (now.out_of_iterations && !longer && half_way) {
+    if (now.out_of_iterations && !longer && half_way && !(looks && waited)) {
       bool const waits = looks && !attempts_[attempt_].briefly;
-      most = waits ? usual - done : 2 * done;
+      auto const expected = std::int64_t(1.2 * double(done));
+      cheap_ones_next = waited = waits && expected < usual - done;  // they follow if it is not there by then
+      most = waits ? std::min(expected, usual - done) : 2 * done;
       longer = !waits;
       continue;
     }

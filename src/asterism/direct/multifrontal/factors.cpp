@@ -61,7 +61,6 @@ struct Factors::Impl : Analysis {
     pivoting.threshold = options.pivot_threshold;
     pivoting.tiny = largest * epsilon_of(dtype) * 0x1p-10;
     pivoting.replacement = largest > 0 ? largest : 1;
-    pivoting.most_work = options.most_growth_of_work * symbolic.flops;
     Progress progress(format("{}: factors of {} rows, {}", name(), n, megabytes(double(info.predicted.bytes))), 1);
     std::function<void(double)> const told = [&](double done) { progress.at(done); };
     numeric = {};  // its memory is used again
@@ -70,8 +69,6 @@ struct Factors::Impl : Analysis {
     if (numeric.not_positive >= 0)
       fail(ErrorKind::breakdown, "cholesky: the matrix is not positive definite: the pivot of row {} is not positive.",
            rows[std::size_t(numeric.not_positive)]);
-    ASTERISM_REQUIRE(!numeric.gave_up, value, "{}: delayed pivots make more than {} times the work that was predicted.", name(),
-                     options.most_growth_of_work);
     info.entries = numeric.entries;
     info.delayed = numeric.delayed;
     info.replaced = numeric.replaced;

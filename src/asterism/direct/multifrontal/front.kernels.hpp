@@ -21,7 +21,6 @@ struct Pivoting {
   double threshold = 0.1;  ///< a pivot is at least so large beside what is in its column
   double tiny = 0;         ///< in a front that is complete or has no other rows, a pivot of at most this is replaced
   double replacement = 1;
-  double most_work = 0;  ///< of all fronts, as Symbolic counts it, with the pivots that are delayed; 0: any
 };
 
 struct Eliminated {

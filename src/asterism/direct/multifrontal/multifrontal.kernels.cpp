@@ -137,7 +137,7 @@ class Multifrontal {
   bool hermitian() const { return kind_ != FactorKind::lu; }
 
   void one(std::int32_t s, std::vector<std::int32_t>& place, Chunks& chunks) {
-    if (not_positive_ >= 0 || gave_up()) return;
+    if (not_positive_ >= 0) return;
     auto const first = nodes_.starts[at(s)], end = nodes_.starts[at(s) + 1], own = end - first;
     auto const below = nodes_.rows(s);
     auto& ids = ids_[at(s)];
@@ -150,8 +150,6 @@ class Multifrontal {
       ids.columns.insert(ids.columns.end(), u.columns.begin(), u.columns.end());
     }
     auto const summed = std::int32_t(ids.rows.size()), size = summed + std::int32_t(below.size());
-    work_.fetch_add(work_of_front(summed, double(below.size())));
-    if (gave_up()) return;
     for (auto k = first; k < end; ++k) place[at(k)] = k - first;
     for (std::size_t i = 0; i < below.size(); ++i) place[at(below[i])] = summed + std::int32_t(i);
 
@@ -192,8 +190,6 @@ class Multifrontal {
     if (drops_zeros_) drop_zeros(s, front, chunks);
     done_.fetch_add(symbolic_.work[at(s)] + 1);
   }
-
-  bool gave_up() const { return pivoting_.most_work > 0 && work_ > pivoting_.most_work; }
 
   /// A root with rows that are not eliminated here.
   bool is_cut(std::int32_t s) const { return nodes_.parent[at(s)] < 0 && nodes_.below(s) > 0; }
@@ -332,10 +328,6 @@ class Multifrontal {
       out_.fronts.clear();
       return;
     }
-    if (out_.gave_up = gave_up(); out_.gave_up) {
-      out_.fronts.clear();
-      return;
-    }
     std::vector<std::int32_t> row(at(n)), column(at(n));
     auto const eliminated = nodes_.starts.back();
     for (auto i = eliminated; i < n; ++i) row[at(i)] = column[at(i)] = i;
@@ -431,7 +423,7 @@ class Multifrontal {
   device::Array all_;
   std::vector<std::size_t> where_;  // in it
   double all_work_ = 0;
-  std::atomic<double> done_ = 0, work_ = 0;
+  std::atomic<double> done_ = 0;
   std::atomic<std::int32_t> not_positive_ = -1;
 };
 

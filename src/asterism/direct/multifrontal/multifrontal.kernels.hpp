@@ -43,7 +43,6 @@ struct NumericFactors {
   std::vector<std::vector<std::int32_t>> rows_beyond, columns_beyond;
   std::int64_t entries = 0, delayed = 0, replaced = 0, two_by_two = 0, negative = 0;
   std::int32_t not_positive = -1;  ///< of Cholesky: a column of B; then there are no factors
-  bool gave_up = false;            ///< there is more work than allowed; then there are none
   double largest = 0;
   std::int32_t largest_front = 0;
   std::vector<RootUpdate> updates;

@@ -204,7 +204,7 @@ void count_costs(Symbolic& out) {
     double const w = nodes.width(s), b = nodes.below(s);
     auto const width = std::int64_t(nodes.width(s)), below = std::int64_t(nodes.below(s));
     out.entries += width * (width + 1) / 2 + width * below;
-    out.work.push_back(work_of_front(w, b));
+    out.work.push_back(w * w * w / 3 + w * w * b + w * b * b);
     out.flops += out.work.back();
     auto const update = below * (below + 1) / 2;
     held += update;

@@ -27,11 +27,6 @@ struct Symbolic {
 /// children are merged. Time and memory of the order of the pattern and of the supernodes' rows.
 Symbolic analyse(la::Graph const& graph, std::span<std::int32_t const> order, double symmetry = 1);
 
-/// Flops of a front of a symmetric matrix: `width` columns are eliminated, with `below` rows below them.
-inline double work_of_front(double width, double below) {
-  return width * width * width / 3 + width * width * below + width * below * below;
-}
-
 /// Flops of a factorisation of a symmetric matrix in that order, without merged supernodes.
 double flops_of_order(la::Graph const& graph, std::span<std::int32_t const> order);
 
