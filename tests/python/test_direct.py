@@ -230,7 +230,9 @@ def test_other_scales_are_not_tried_where_they_cannot_be_better(seed, variables)
     B[-1] = B[0] + B[1]
     A = sp.csr_array(sp.block_array([[sp.eye_array(variables), B.T], [sp.csr_array(B), None]]))
     entries = {
-        matching: am.Solver(A, ksp="preonly", pc="cholesky", options=f"-pc_factor_matching {matching}").factors["entries"]
+        matching: am.Solver(A, ksp="preonly", pc="cholesky", options=f"-pc_factor_matching {matching}").factors[
+            "entries"
+        ]
         for matching in ("auto", "true", "false")
     }
     assert entries["false"] > 10 * entries["true"] and entries["auto"] < 3 * entries["true"]

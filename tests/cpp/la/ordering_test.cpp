@@ -210,8 +210,8 @@ TEST(Ordering, ScalesProveTheMatching) {
   }
 }
 
-/// Of a quadratic programme with full constraints: all rows of variables want the columns of the constraints, and searches meet the full rows
-/// again and again.
+/// Of a quadratic programme with full constraints: all rows of variables want the columns of the constraints, and searches meet the full
+/// rows again and again.
 TEST(Ordering, FullConstraintsAreMatchedInFewPasses) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> decades(0, 3), further(1, 4);

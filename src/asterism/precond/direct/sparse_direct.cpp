@@ -201,8 +201,8 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
     return true;
   }
 
-  /// Whether a vector proves it, from two steps of inverse iteration by the factors at hand. Then factors with these scales, whose pivots may
-  /// be delayed until the last front is full, would be no better. Of a Hermitian matrix.
+  /// Whether a vector proves it, from two steps of inverse iteration by the factors at hand. Then factors with these scales, whose pivots
+  /// may be delayed until the last front is full, would be no better. Of a Hermitian matrix.
   template <class T>
   bool is_nearly_singular_by_other_scales(la::Csr const& a) const {
     auto const n = std::size_t(a.rows);
