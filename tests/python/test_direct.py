@@ -218,3 +218,21 @@ def test_scales_that_hide_a_regularisation_are_not_kept(rng):
     assert not any("singular" in note for note in s.info.notes)
     hidden = am.Solver(A, ksp="preonly", pc="cholesky", options="-pc_factor_matching true")
     assert hidden.factors["condition"] > 100 * s.factors["condition"]
+
+
+@pytest.mark.parametrize(("seed", "variables"), [(0, 900), (1, 900), (2, 1500), (3, 1500)])
+def test_other_scales_are_not_tried_where_they_cannot_be_better(seed, variables):
+    """Nearly singular by any scales. The diagonal of ones is small beside the constraints, so pivots would be delayed."""
+    rng = np.random.default_rng(seed)
+    B = sp.random_array((60, variables), density=0.12, rng=rng)
+    B.data = 10.0 ** rng.uniform(-1, 2, B.nnz) * rng.choice([-1, 1], B.nnz)
+    B = B.toarray()
+    B[-1] = B[0] + B[1]
+    A = sp.csr_array(sp.block_array([[sp.eye_array(variables), B.T], [sp.csr_array(B), None]]))
+    entries = {
+        matching: am.Solver(A, ksp="preonly", pc="cholesky", options=f"-pc_factor_matching {matching}").factors[
+            "entries"
+        ]
+        for matching in ("auto", "true", "false")
+    }
+    assert entries["false"] > 10 * entries["true"] and entries["auto"] < 3 * entries["true"]

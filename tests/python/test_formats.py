@@ -39,6 +39,21 @@ def petsc_bytes(S, index=">i4", scalar=">f8"):
     )
 
 
+def test_dense_arrays_of_matlab_are_matrices(rng, tmp_path):
+    import scipy.io
+
+    f, D = tmp_path / "D.mat", rng.standard_normal((7, 5))
+    for held in ({"D": D, "x": np.ones((7, 1))}, {"Problem": {"A": D, "name": "dense"}}):
+        scipy.io.savemat(f, held)
+        assert np.array_equal(am.read_matrix(f).to_scipy().toarray(), D)
+    S = matrix(rng, 4, 4)
+    scipy.io.savemat(f, {"D": D, "S": S})  # the sparse one, unless the other one is named
+    assert same(am.read_matrix(f), S) and am.read_matrix(f, name="D").shape == (7, 5)
+    scipy.io.savemat(f, {"x": np.ones((7, 1)), "text": "none"})
+    with pytest.raises(am.FormatError, match="holds no such thing"):
+        am.read_matrix(f)
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (1, 1), (30, 30), (7, 40), (40, 7)])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ending", [".ast", ".petsc", ".npz", ".mtx", ".mtx.gz", ".h5", ".mat"])

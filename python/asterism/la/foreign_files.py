@@ -97,7 +97,7 @@ def read_npz(path: str, name: str | None) -> Any:
 
 
 def read_matlab(path: str, name: str | None) -> Any:
-    """Return a sparse matrix of a .mat file up to MATLAB 7.2, also of one of SuiteSparse."""
+    """Return a matrix of a .mat file up to MATLAB 7.2, also of one of SuiteSparse: a dense one if it holds no sparse one."""
     try:
         import scipy.io
         import scipy.sparse as sparse
@@ -110,7 +110,13 @@ def read_matlab(path: str, name: str | None) -> Any:
     if "Problem" in found and "A" in (found["Problem"].dtype.names or ()):  # SuiteSparse
         found = {"A": found["Problem"]["A"][0, 0]}
     matrices = {k: v for k, v in found.items() if sparse.issparse(v)}
-    return matrices[the_one(path, list(matrices), name)]
+    dense = {
+        k: v for k, v in found.items() if isinstance(v, np.ndarray) and v.dtype.kind in "buifc" and min(v.shape) > 1
+    }
+    if not matrices or name in dense:
+        matrices = dense
+    one = matrices[the_one(path, list(matrices), name)]
+    return one if sparse.issparse(one) else sparse.csr_array(one)
 
 
 def read_hdf5(path: str, name: str | None) -> Any:

@@ -132,6 +132,7 @@ PreconditionerPtr Solver::make_attempt(Configuration const& config, AutomaticAtt
 /// The first from attempt_ on that can be set up and is stable; the last one as it is.
 PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) {
   auto const before = record_.size();
+  std::exception_ptr singular;
   for (;; ++attempt_) {
     auto const& attempt = attempts_[attempt_];
     bool const last = attempt_ + 1 == attempts_.size();
@@ -148,9 +149,10 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
       why = attempt.type == "amg" ? format("a cycle of amg leaves {} of the residual", std::round(100 * left) / 100)
                                   : format("the factors of {} are unstable", attempt.type);
     } catch (Error const& e) {
+      if (last && singular && lets_go_on(e)) std::rethrow_exception(singular);  // which explains this one
       if (last || !lets_go_on(e)) throw;
       why = e.what();
-      if (e.kind() == ErrorKind::value && why.find("singular") != std::string::npos) no_factors_ = why;
+      if (e.kind() == ErrorKind::value && why.find("singular") != std::string::npos) no_factors_ = why, singular = std::current_exception();
     }
     why_attempt_ = why;
     record_.resize(before);
@@ -242,10 +244,18 @@ bool Solver::has_stronger() const {
   return attempt_ + 1 < attempts_.size() && any_method && check_every_ == 0;
 }
 
+Solver::InUse Solver::in_use() const {
+  return {preconditioner_, preconditioner_type_, attempts_, attempt_, why_attempt_, method_, method_name_, notes_, record_};
+}
+
+void Solver::use(InUse const& before) {
+  std::tie(preconditioner_, preconditioner_type_, attempts_, attempt_, why_attempt_, method_, method_name_, notes_, record_) = before;
+}
+
 /// What is in use stays so if none of the others can be set up; then it says why.
 std::string Solver::take_stronger(std::string const& why) {
   double const start = profile::now();
-  auto const before = std::tuple(preconditioner_, preconditioner_type_, attempt_, why_attempt_, method_, method_name_, notes_, record_);
+  auto const before = in_use();
   try {
     why_attempt_ = why;
     record_.resize(record_without_preconditioner_);
@@ -258,28 +268,30 @@ std::string Solver::take_stronger(std::string const& why) {
     setup_seconds_ += profile::now() - start;
     return {};
   } catch (Error const& e) {
-    std::tie(preconditioner_, preconditioner_type_, attempt_, why_attempt_, method_, method_name_, notes_, record_) = before;
+    use(before);
     if (!lets_go_on(e)) throw;
     attempts_.resize(attempt_ + 1);
     return e.what();
   }
 }
 
-/// Instead of ilu, if they take no more work than where they come first.
+/// Before their turn, if they take no more work than where they come first.
 bool Solver::take_cheap_factors(std::string const& why) {
   looked_for_cheap_factors_ = true;
   auto const all = attempts_;
-  auto const factors = std::ranges::find_if(all, [](auto const& a) { return a.type == "lu" || a.type == "cholesky"; });
+  auto const next = all.begin() + std::ptrdiff_t(attempt_) + 1;
+  auto const factors = std::find_if(next, all.end(), [](auto const& a) { return a.type == "lu" || a.type == "cholesky"; });
   if (factors == all.end()) return false;
-  attempts_ = {all[0], *factors};
-  attempts_[1].flop_limit = flops_for_an_entry * double(seen().entries);
+  attempts_.assign(all.begin(), next);
+  attempts_.push_back(*factors);
+  attempts_.back().flop_limit = P_.global_rows() > few_rows ? flops_for_an_entry * double(seen().entries) : 0;
   if (take_stronger(why).empty()) return true;
   attempts_ = all;
   return false;
 }
 
-/// The columns that the method before took together, one after the other, from where they came to.
-SolveInfo Solver::goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch) {
+/// With the preconditioner that follows, from where the columns came to. It may take them one after the other.
+SolveInfo Solver::goes_on(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch) {
   krylov::Watcher watcher;
   if (watch.watcher)
     watcher = [&, from = all.iterations](std::int64_t it, std::vector<double> const& norms) { watch.watcher(from + it, norms); };
@@ -295,12 +307,17 @@ SolveInfo Solver::goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, 
 
 /// One attempt after the other: the next goes on from where the last one came to.
 SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch) {
-  if (!has_stronger()) return attempt_at_once(b, x, of_b, of_x, watch, rule_.max_it).info;
+  if (!has_stronger()) {
+    auto only = attempt_at_once(b, x, of_b, of_x, watch, rule_.max_it);
+    tell_small_rows(only);
+    return std::move(only.info);
+  }
   auto guess = x.like();
   copy(x, guess);
   SolveInfo all;
   auto const no_more = [&](std::int64_t its) { return all.iterations + its >= rule_.max_it; };
   bool longer = false;    // once for each attempt
+  bool waited = false;    // for iterations that were expected to be enough
   std::int64_t done = 0;  // of this attempt, which goes on
   std::size_t steps = 0;  // the norms that it has, but for the first ones
   std::vector<double> first_norms;
@@ -311,9 +328,9 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     return second_time ? usual - few_iterations : usual;
   };
   auto most = for_attempt();
-  // factors may follow ilu before their turn
-  bool cheap_ones_next =
-      !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && attempts_[0].type == "ilu" && usual > few_iterations;
+  // factors may follow before their turn
+  bool cheap_ones_next = !looked_for_cheap_factors_ && attempt_ == 0 && attempts_.size() > 1 && !preconditioner_->direct() &&
+                         attempts_[0].type != "jacobi" && usual > few_iterations;
   if (cheap_ones_next) most = few_iterations;
   for (bool first = true;; first = false) {
     bool const stronger = has_stronger();
@@ -323,7 +340,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       watcher = [&, from = all.iterations](std::int64_t it, std::vector<double> const& norms) {
         if (it > 0 || from == 0) watch.watcher(from + it, norms);  // where one attempt ends the next begins
       };
-    auto const now = attempt_at_once(b, x, of_b, first ? of_x : look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint}, limit);
+    auto now = attempt_at_once(b, x, of_b, first ? of_x : look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint}, limit);
     auto info = now.info;
     bool const ended = info.converged || now.interrupted || !stronger || no_more(info.iterations);
     if (done == 0) first_norms = info.residual_norms.front(), steps = 0;
@@ -338,11 +355,19 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
     if (!first) info.residual_norms.erase(info.residual_norms.begin());
     info.residual_norms.insert(info.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
     all = std::move(info);
+    if (!now.small_rows.empty()) {
+      if (solves_small_rows(now, all, b, x, of_b, watch)) return all;
+      now.info.notes = std::move(all.notes);
+      tell_small_rows(now);
+      all.notes = std::move(now.info.notes);
+    }
     if (ended) return all;
     bool const looks = std::exchange(cheap_ones_next, false) && now.out_of_iterations;
-    if (now.out_of_iterations && !longer && half_way) {
+    if (now.out_of_iterations && !longer && half_way && !(looks && waited)) {
       bool const waits = looks && !attempts_[attempt_].briefly;
-      most = waits ? usual - done : 2 * done;
+      auto const expected = std::int64_t(1.2 * double(done));
+      cheap_ones_next = waited = waits && expected < usual - done;  // they follow if it is not there by then
+      most = waits ? std::min(expected, usual - done) : 2 * done;
       longer = !waits;
       continue;
     }
@@ -361,7 +386,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
       return all;
     }
-    if (b.columns() > 1 && !takes_columns_together()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
+    if (b.columns() > 1 && !takes_columns_together()) return goes_on(std::move(all), b, x, of_b, watch);
     done = 0;
     longer = false;
     most = for_attempt();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "asterism/base/options.hpp"
@@ -165,7 +166,7 @@ class Solver {
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
   bool take_cheap_factors(std::string const& why);
-  void note_small_rows(Vector const& b, Vector const& x, Vector const& residual, std::vector<std::string>& notes);
+  std::string wrong_small_rows(Vector const& b, Vector const& x, Vector const& residual) const;
   void look_beside_null_space();
   /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
   void fit_method(Configuration const& config);
@@ -183,13 +184,20 @@ class Solver {
   bool takes_columns_together() const;
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
-  SolveInfo goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch);
+  SolveInfo goes_on(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch);
   struct Attempted {
     SolveInfo info;
     std::vector<double> targets;  ///< for ||b - A x||, of each column
     bool interrupted;             ///< by the user, or the end of the time
     bool out_of_iterations;
+    std::string small_rows;  ///< that x is wrong there, though it has converged (small_rows.cpp)
   };
+  void tell_small_rows(Attempted& now);
+  bool solves_small_rows(Attempted const& now, SolveInfo& all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch);
+  using InUse = std::tuple<precond::PreconditionerPtr, std::string, std::vector<AutomaticAttempt>, std::size_t, std::string,
+                           std::shared_ptr<krylov::Method>, std::string, std::vector<std::string>, std::vector<EffectiveOption>>;
+  InUse in_use() const;
+  void use(InUse const& before);
   Attempted attempt_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch,
                             std::int64_t max_it);
   /// Whether an answer is to be refined to rounding level: A is solved directly.
@@ -229,7 +237,7 @@ class Solver {
   precond::PreconditionerPtr preconditioner_;
   std::vector<AutomaticAttempt> attempts_;  // of pc auto, else none
   std::size_t attempt_ = 0;                 // the one in use
-  bool looked_for_cheap_factors_ = false;   // instead of ilu
+  bool looked_for_cheap_factors_ = false;   // before their turn
   std::string why_attempt_;                 // not the one before it
   std::string no_factors_;                  // what a direct attempt found wrong with the values
   std::size_t record_without_preconditioner_ = 0;

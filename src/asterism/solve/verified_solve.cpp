@@ -333,9 +333,10 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   info.converged = krylov::converged(monitor.reason());
   bool const to_rounding = solves_directly() && max_it > 0 &&
                            std::ranges::all_of(info.backward_error, [&](double e) { return e <= magnitudes_->rounding_level; });
+  std::string small_rows;
   if (info.converged && !to_rounding && !watch.adjoint && inspection_.row_sizes && !targets.empty()) {
     if (!residual) true_norms();
-    note_small_rows(b, x, residual, info.notes);
+    small_rows = wrong_small_rows(b, x, residual);
   }
   double worst = 0;  // of the columns, relative to b
   for (std::size_t j = 0; j < norms.size(); ++j) worst = std::max(worst, norms[j] / std::max(targets[j].norm_b, 1e-300));
@@ -364,7 +365,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     if (!no_factors_.empty()) info.why = format("{} Then {}", no_factors_, info.why);
   }
   info.solve_seconds = profile::now() - start;
-  Attempted out{std::move(info), {}, false, false};
+  Attempted out{std::move(info), {}, false, false, std::move(small_rows)};
   auto const reason = monitor.reason();
   for (auto const& t : targets) out.targets.push_back(t.tolerance * t.unit);
   out.interrupted = krylov::interrupted(reason);

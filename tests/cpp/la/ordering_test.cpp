@@ -210,6 +210,52 @@ TEST(Ordering, ScalesProveTheMatching) {
   }
 }
 
+/// Of a quadratic programme with full constraints: all rows of variables want the columns of the constraints, and searches meet the full
+/// rows again and again.
+TEST(Ordering, FullConstraintsAreMatchedInFewPasses) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> decades(0, 3), further(1, 4);
+  std::int32_t const variables = 6000, constraints = 12, n = variables + constraints;
+  for (bool const deficient : {false, true}) {
+    std::vector<std::int64_t> ptr{0};
+    std::vector<std::int32_t> col;
+    std::vector<double> val;
+    std::vector<double> b(std::size_t(variables) * constraints);
+    std::vector<double> weights(variables);
+    for (auto& w : weights) w = std::pow(10, decades(random));
+    for (std::size_t k = 0; k < constraints; ++k)
+      for (std::size_t i = 0; i < variables; ++i) b[k * variables + i] = weights[i] * (k % 3 == 0 ? 0.5 : std::pow(10, further(random)));
+    for (std::int32_t i = 0; i < n; ++i) {
+      auto const put = [&](std::int32_t j, double v) { col.push_back(j), val.push_back(v); };
+      if (i < variables) {
+        if (!deficient || i >= constraints + 1) put(i, weights[std::size_t(i)]);
+        for (std::int32_t k = 0; k < constraints; ++k) put(variables + k, b[std::size_t(k * variables + i)]);
+      } else {
+        for (std::int32_t j = 0; j < variables; ++j) put(j, b[std::size_t((i - variables) * variables + j)]);
+      }
+      ptr.push_back(std::int64_t(col.size()));
+    }
+    la::Csr a(Dtype::float64, n, n, std::int64_t(col.size()));
+    std::ranges::copy(ptr, a.row_offsets().begin());
+    std::ranges::copy(col, a.column_indices().begin());
+    std::ranges::copy(val, a.entries<double>().begin());
+    auto const m = la::maximum_product_matching(a);
+    EXPECT_EQ(m.structural_rank, deficient ? n - 1 : n);
+    if (!deficient) {
+      EXPECT_LT(m.searched, 40 * a.nnz());
+    }
+    for (std::size_t i = 0; i < std::size_t(n); ++i)
+      for (auto p = ptr[i]; p < ptr[i + 1]; ++p) {
+        auto const j = col[std::size_t(p)];
+        double const scaled = m.row_scale[i] * val[std::size_t(p)] * m.column_scale[std::size_t(j)];
+        EXPECT_LE(scaled, 1 + 1e-9);
+        if (m.column_of_row[i] == j) {
+          EXPECT_NEAR(scaled, 1, 1e-9);
+        }
+      }
+  }
+}
+
 TEST(Ordering, ScaledDiagonalsAreThoseOfTheScaledMatrix) {
   std::mt19937 random(6);
   for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {

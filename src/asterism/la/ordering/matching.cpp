@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/progress.hpp"
@@ -96,21 +97,38 @@ class Search {
 
   Matching run() {
     start();
-    Progress progress("matching of rows to columns", double(rows_));
     distance_.assign(columns_, infinity);
     came_from_.assign(columns_, -1);
     closed_.assign(columns_, 0);
-    NearestFirst open(columns_, distance_);
-    for (std::size_t i = 0; i < rows_; ++i) {
-      progress.at(double(i));
-      if (m_.column_of_row[i] < 0) augment(std::int32_t(i), open);
+    failed_.assign(rows_, 0);
+    if (!search(20 * std::int64_t(cost_.size()))) {
+      auto const before = std::tuple(m_, u_, v_, closed_, failed_, failures_);
+      bid();
+      search();
+      if (m_.structural_rank < std::int32_t(std::min(rows_, columns_))) {  // prices may be without limit
+        std::tie(m_, u_, v_, closed_, failed_, failures_) = before;
+        search();
+      }
     }
-    for (auto const j : m_.column_of_row) m_.structural_rank += j >= 0;
+    if (failures_ > 0) settle();
     scale();
     return std::move(m_);
   }
 
  private:
+  /// For each row without a column. False: it looked at more entries than `most` before it came to the end.
+  bool search(std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+    Progress progress("matching of rows to columns", double(rows_));
+    NearestFirst open(columns_, distance_);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      progress.at(double(i));
+      if (m_.column_of_row[i] < 0) augment(std::int32_t(i), open);
+      if (m_.searched > most) return false;
+    }
+    m_.structural_rank = std::int32_t(std::ranges::count_if(m_.column_of_row, [](auto j) { return j >= 0; }));
+    return true;
+  }
+
   /// NaN becomes infinite.
   static double log_of(T v) {
     double const size = magnitude(in_double(v));
@@ -157,19 +175,56 @@ class Search {
   double reduced(std::size_t i, std::int64_t p) const { return std::max(0.0, cost(p) - u_[i] - v_[std::size_t(col_[std::size_t(p)])]); }
   bool is_tight(std::size_t i, std::int64_t p) const { return reduced(i, p) == 0; }
 
+  /// Rows without a column take the one that costs them least, and lower its v by what the second one costs more (Jonker and Volgenant
+  /// 1987). Who had it bids next. Where most rows want the same few columns, as those of full constraints, searches alone look at the full
+  /// rows again and again. Where the rank is not full bids have no end: four times all entries are looked at.
+  void bid() {
+    std::vector<std::int32_t> free;
+    for (auto i = rows_; i-- > 0;)
+      if (m_.column_of_row[i] < 0) free.push_back(std::int32_t(i));
+    auto left = 4 * std::int64_t(cost_.size());
+    while (!free.empty() && left > 0) {
+      auto const i = free.back();
+      free.pop_back();
+      std::int32_t best = -1;
+      double least = infinity, second = infinity;
+      for (auto p = ptr_[std::size_t(i)]; p < ptr_[std::size_t(i) + 1]; ++p) {
+        auto const j = col_[std::size_t(p)];
+        auto const d = cost(p) - v_[std::size_t(j)];
+        if (d < least) second = least, least = d, best = j;
+        else second = std::min(second, d);
+      }
+      left -= ptr_[std::size_t(i) + 1] - ptr_[std::size_t(i)];
+      if (best < 0 || closed_[std::size_t(best)] || second == infinity) continue;  // left to a search
+      auto const before = m_.row_of_column[std::size_t(best)];
+      if (before >= 0 && least == second) continue;
+      u_[std::size_t(i)] = second;
+      v_[std::size_t(best)] -= second - least;
+      pair(i, best);
+      if (before < 0) continue;
+      m_.column_of_row[std::size_t(before)] = -1;
+      free.push_back(before);
+    }
+  }
+
   /// The cheapest way from row `first` to a column without a row, along which pairs change; none if there is no way at all.
   void augment(std::int32_t first, NearestFirst& open) {
     bool way = false;
     for (auto p = ptr_[std::size_t(first)]; p < ptr_[std::size_t(first) + 1] && !way; ++p)
       way = cost(p) < infinity && !closed_[std::size_t(col_[std::size_t(p)])];
-    if (!way) return;
+    if (!way) {
+      failed_[std::size_t(first)] = ++failures_;
+      return;
+    }
     double shortest = infinity;
     std::int32_t end = -1;
     reached_.clear();
     done_.clear();
     auto const look_from = [&](std::int32_t i, double so_far) {
+      m_.searched += ptr_[std::size_t(i) + 1] - ptr_[std::size_t(i)];
       for (auto p = ptr_[std::size_t(i)]; p < ptr_[std::size_t(i) + 1]; ++p) {
         auto const j = col_[std::size_t(p)];
+        if (closed_[std::size_t(j)]) continue;  // no way leads out of there; settle() makes up for it
         auto const d = so_far + reduced(std::size_t(i), p);
         if (!(d < distance_[std::size_t(j)]) || !(d < shortest)) continue;
         if (distance_[std::size_t(j)] == infinity) reached_.push_back(j);
@@ -200,10 +255,36 @@ class Search {
         j = before;
       }
     }
+    if (end < 0) failed_[std::size_t(first)] = ++failures_;
     for (auto const j : reached_) {
       distance_[std::size_t(j)] = infinity;
-      closed_[std::size_t(j)] = end < 0;  // a search that fails has seen all that can be reached from there
+      if (end < 0) closed_[std::size_t(j)] = failures_;  // a search that fails has seen all that can be reached from there
     }
+  }
+
+  /// What a failed search has seen, and its rows, have no entries in columns that are open or were closed later. So all u there may rise by
+  /// what all v fall. They do until u_i + v_j <= c_ij for the rows of searches that came later and did not look there.
+  void settle() {
+    auto const of_row = [&](std::size_t i) {
+      auto const j = m_.column_of_row[i];
+      return j >= 0 ? closed_[std::size_t(j)] : failed_[i];
+    };
+    std::vector<std::vector<std::int32_t>> rows(std::size_t(failures_) + 1);
+    for (std::size_t i = 0; i < rows_; ++i) rows[std::size_t(of_row(i))].push_back(std::int32_t(i));
+    std::vector<double> by(rows.size(), 0);  // 0: open
+    auto const look_from = [&](std::int32_t of) {
+      for (auto const i : rows[std::size_t(of)])
+        for (auto p = ptr_[std::size_t(i)]; p < ptr_[std::size_t(i) + 1]; ++p) {
+          auto const j = std::size_t(col_[std::size_t(p)]);
+          auto const to = closed_[j];
+          if (to == 0 || to == of) continue;
+          by[std::size_t(to)] = std::max(by[std::size_t(to)], by[std::size_t(of)] + u_[std::size_t(i)] + v_[j] - cost(p));
+        }
+    };
+    look_from(0);
+    for (auto of = failures_; of > 0; --of) look_from(of);
+    for (std::size_t i = 0; i < rows_; ++i) u_[i] += by[std::size_t(of_row(i))];
+    for (std::size_t j = 0; j < columns_; ++j) v_[j] -= by[std::size_t(closed_[j])];
   }
 
   /// exp(u_i) / (largest of row i) and exp(v_j), both near 1 in the geometric mean of rows and columns.
@@ -226,7 +307,8 @@ class Search {
   std::size_t rows_, columns_;
   std::vector<double> log_largest_, u_, v_, distance_;
   std::vector<std::int32_t> came_from_, reached_, done_;
-  std::vector<char> closed_;  // columns from which no column without a row can be reached
+  std::int32_t failures_ = 0;                  // of searches
+  std::vector<std::int32_t> closed_, failed_;  // 0, or the failure after which no column without a row can be reached from a column, or row
   Matching m_;
 };
 

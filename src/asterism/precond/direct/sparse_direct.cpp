@@ -13,8 +13,10 @@
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/direct/multifrontal/explicit_triangles.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/ordering/ordering.hpp"
+#include "asterism/la/ordering/permuted.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
 namespace asterism::precond {
@@ -187,7 +189,8 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
     }
     auto condition = looked_at<T>(a, vanish);
     bool const others = factors_->info().scaled_by_matching && rule_.factors.matching == direct::Matching::automatic;
-    if (condition > 0 && others) condition = factor_with_other_scales<T>(a, vanish, condition);
+    if (condition > 0 && others && !(condition < infinite && is_nearly_singular_by_other_scales<T>(a)))
+      condition = factor_with_other_scales<T>(a, vanish, condition);
     auto const& i = factors_->info();
     ASTERISM_REQUIRE(i.replaced <= (null_ ? 1 : 0) || rule_.projects, value,
                      "{}: the matrix is singular to working precision: {} of {} pivots are at rounding level{}. Look for an equation that "
@@ -196,6 +199,44 @@ class SparseDirect final : public Preconditioner, public DirectFactors {
                      rule_.name, i.replaced, a.rows, null_ ? ", more than the constants in its null space explain" : "");
     condition_ = condition;
     return true;
+  }
+
+  /// Whether a vector proves it, from two steps of inverse iteration by the factors at hand. Then factors with these scales, whose pivots
+  /// may be delayed until the last front is full, would be no better. Of a Hermitian matrix.
+  template <class T>
+  bool is_nearly_singular_by_other_scales(la::Csr const& a) const {
+    auto const n = std::size_t(a.rows);
+    std::vector<double> d(n, 1), same(n, 1);
+    direct::equilibrate_by_powers_of_two(a, d, same);
+    std::vector<T> y(n);
+    for (std::size_t i = 0; i < n; ++i) y[i] = T(real_t<T>(1 + 0.5 * std::cos(double(i))));
+    auto const by_d = [&] {
+      for (std::size_t i = 0; i < n; ++i) y[i] = la::scaled_by(y[i], 1 / d[i]);
+    };
+    for (int step = 0; step < 2; ++step) {  // (D A D)^-1
+      by_d();
+      factors_->solve('N', 1, y.data());
+      by_d();
+      normalise(std::span<T>(y));
+    }
+    double left = 0, norm = 0, size = 0;  // in the 1-norm
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    auto const val = a.entries<T>();
+    for (std::size_t i = 0; i < n; ++i) {
+      T product(0);
+      double sum = 0;
+      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
+        auto const j = std::size_t(col[p]);
+        auto const scaled = la::scaled_by(la::scaled_by(val[p], d[i]), d[j]);
+        sum += double(magnitude(scaled));
+        product += scaled * y[j];
+      }
+      left += double(magnitude(product));
+      size += double(magnitude(y[i]));
+      norm = std::max(norm, sum);
+    }
+    return left < 100 * epsilon_of(dtype_) * norm * size;  // false for NaN; one vector shows less than an estimate
   }
 
   /// Scales from a matching can hide entries that matter, as those of a regularisation, beside others that they make large.
