@@ -59,7 +59,8 @@ LEVELS = 2  # the third level's stencil would be as the second's
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype"), [*((n, "float64") for n in range(len(CASES))), (0, "complex64"), (4, "complex64"), (1, "float32")]
+    ("case", "dtype"),
+    [*((n, "float64") for n in range(len(CASES))), (0, "complex64"), (4, "complex64"), (1, "float32")],
 )
 def test_is_the_product(case, dtype):
     of, shape, periodic, where = CASES[case]
@@ -118,7 +119,9 @@ def test_stencils_by_ends():
     assert np.allclose(got, want * x + np.roll(x, -1), rtol=1e-15)
     assert stencil_by_ends({(0,): values}, [True], [False], 2) is None, "three choices are more than two"
     assert stencil_by_ends({(0,): np.array([1.0, 3.0, 2.0, 3.0, 2.0, 2.0, 2.0])}, [True], [False], 99) is None
-    assert stencil_by_ends({(0,): np.array([1.0, 2.0, 2.0, 3.0])}, [True], [False], 99) is None, "no point is far from both"
+    assert stencil_by_ends({(0,): np.array([1.0, 2.0, 2.0, 3.0])}, [True], [False], 99) is None, (
+        "no point is far from both"
+    )
     assert stencil_by_ends({(0,): np.array([1.0, 2.0, 2.0, 3.0])}, [True], [True], 99) is not None
     # what is read behind an end does not matter
     s, constants = stencil_by_ends({(-1,): np.array([5.0, 2.0, 2.0, 2.0]), (0,): np.ones(4)}, [False], [False], 0)

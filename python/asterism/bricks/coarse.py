@@ -179,7 +179,9 @@ def _near_ends(
     if coarse is not None:
         d, P = len(how.shape), _core.BrickTransfer(small._domain, coarse, linear, how.dtype, ends)
         found = {}
-        for o, c in _core.galerkin_coefficients(small._h, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches):
+        for o, c in _core.galerkin_coefficients(
+            small._h, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches
+        ):
             found[tuple(o[3 - d :])] = values = np.empty(coarse.shape[3 - d :], how.dtype)
             coarse.from_bricks(c, values)
         whole = [k == n for k, n in zip(small.grid_shape, how.shape, strict=True)]
@@ -207,4 +209,6 @@ def _on_small_grid(make: _Make, how: Made, least: Callable[[int, int], int]) -> 
         some = -(-least(max(m), axis) // step) * step
         shape.append(min(n, some if some % 2 == n % 2 else some + step))
     small.comm, small.shape = as_communicator(None), tuple(shape)
-    return make(small, _core.BrickDomain(small.comm, shape, list(how.brick), list(how.periodic), [1] * len(shape), None))
+    return make(
+        small, _core.BrickDomain(small.comm, shape, list(how.brick), list(how.periodic), [1] * len(shape), None)
+    )
