@@ -50,7 +50,7 @@ def test_a_smooth_error_beside_penalties_is_solved(caplog):
 
 def test_what_was_named_is_not_left(caplog):
     A = convection(30, 1e12)
-    for named in ({"pc": "ilu"}, {"ksp": "gmres", "pc": "ilu"}):
+    for named in ({"pc": "ilu"}, {"ksp": "gmres"}, {"ksp": "gmres", "pc": "ilu"}):
         caplog.clear()
         x, info = am.solve(A, A @ np.ones(900), **named)
         assert "ilu" in info.preconditioner and "x is wrong there" in caplog.text

@@ -52,7 +52,8 @@ std::string Solver::wrong_small_rows(Vector const& b, Vector const& x, Vector co
 /// By factors, where auto may take them and they cost little: the error of each row is small then. Else x stays as it is.
 bool Solver::solves_small_rows(Attempted const& now, SolveInfo& all, Vector const& b, Vector& x, la::Entries const& of_b,
                                Watch const& watch) {
-  if (looked_for_cheap_factors_ || !has_stronger() || all.iterations >= rule_.max_it) return false;
+  // a method that was named would end at once, since its tolerance is met
+  if (wanted_method_ != "auto" || looked_for_cheap_factors_ || !has_stronger() || all.iterations >= rule_.max_it) return false;
   auto const before = in_use();
   if (!take_cheap_factors(
           format("after {} iterations of {} with {} {}", all.iterations, method_name_, preconditioner_type_, now.small_rows)))
