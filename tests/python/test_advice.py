@@ -275,6 +275,22 @@ def test_factors_that_cost_little_come_soon_where_ilu_gets_nowhere(rng):
     assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
 
 
+def test_factors_that_cost_little_follow_amg_too(rng):
+    """A network of lines of very different lengths, held in few places: amg gets nowhere, and the factors are almost a tree's."""
+    n, more = 20000, 6000
+    i, j = np.arange(1, n), np.maximum(0, np.arange(1, n) - rng.integers(1, 6, n - 1))
+    ends = rng.integers(0, n - 50, more)
+    i, j = np.concatenate([i, ends]), np.concatenate([j, ends + rng.integers(1, 50, more)])
+    lines = sp.coo_array((10.0 ** rng.uniform(-2, 2, len(i)), (i, j)), shape=(n, n))
+    both = sp.csr_array(lines + lines.T)
+    held = 1e-2 * (np.arange(n) % 1000 == 0)
+    S = sp.csr_array(sp.diags_array(both.sum(axis=1) + held) - both)
+    b = rng.standard_normal(n)
+    x, info = am.solve(S, b, rtol=1e-9)
+    assert any("pc auto: cholesky (after 60 iterations of cg with amg" in m for m in info.notes), info.notes
+    assert info.iterations == 61 and np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
+
+
 def test_amg_follows_ilu_where_rows_are_those_of_a_diffusion(rng):
     """Values that are held by rows of the identity leave a matrix without symmetry, and ilu needs ever more iterations."""
     S = sp.csr_array(am.gallery.poisson((30, 30, 60), neumann=True).to_scipy())
