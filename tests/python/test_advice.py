@@ -283,12 +283,13 @@ def test_factors_that_cost_little_follow_amg_too(rng):
     i, j = np.concatenate([i, ends]), np.concatenate([j, ends + rng.integers(1, 50, more)])
     lines = sp.coo_array((10.0 ** rng.uniform(-2, 2, len(i)), (i, j)), shape=(n, n))
     both = sp.csr_array(lines + lines.T)
-    held = 1e-6 * (np.arange(n) % 1000 == 0)
+    held = 1e-4 * (np.arange(n) % 1000 == 0)
     S = sp.csr_array(sp.diags_array(both.sum(axis=1) + held) - both)
-    b = S @ rng.standard_normal(n)
+    b = rng.standard_normal(n)
     x, info = am.solve(S, b, rtol=1e-9)
     assert any("pc auto: cholesky (after 60 iterations of cg with amg" in m for m in info.notes), info.notes
-    assert info.iterations == 61 and np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b)
+    assert info.converged and info.iterations == 61
+    assert np.linalg.norm(b - S @ x) <= 1.001e-9 * np.linalg.norm(b) + 1e-15 * abs(S).max() * np.linalg.norm(x)
 
 
 def test_amg_follows_ilu_where_rows_are_those_of_a_diffusion(rng):
