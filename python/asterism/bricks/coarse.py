@@ -38,7 +38,7 @@ def ends_of(make: _Make, how: Made, A: Any) -> list[list[float]]:
     zero = [[False, False]] * 3
     if not all(how.periodic):
         # what holds for most points of an end does so there too
-        small = _on_small_grid(make, how, lambda near, axis: 8 * (near + max(how.stencil.facts.reach[axis])))
+        small = _on_small_grid(make, how, lambda near, axis: 8 * max(1, near + max(how.stencil.facts.reach[axis])))
         zero = A.zero_beyond() if small is None else small._h.zero_beyond()
     return [[usual] * 2] * (3 - d) + [[usual if z else 0.0 for z in at] for at in zero[3 - d :]]
 
