@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.aligned import aligned
+from ..comm.agree import agreed
 from ..comm.communicator import as_communicator
 from ..errors import InputError
 from ..stencil.language.constructors import indices
@@ -174,18 +175,20 @@ def _near_ends(
     small = _on_small_grid(make, how, lambda near, axis: 4 * (near // 2 + reaches[axis] + 3))
     if small is None:
         return None
-    coarse = _core.BrickTransfer.coarsened(small._domain, linear, True, reaches, 0)
-    out = None
-    if coarse is not None:
+
+    def product() -> tuple[Stencil, dict[str, complex]] | None:
+        coarse = _core.BrickTransfer.coarsened(small._domain, linear, True, reaches, 0)
+        if coarse is None:
+            return None
         d, P = len(how.shape), _core.BrickTransfer(small._domain, coarse, linear, how.dtype, ends)
-        found = {}
-        for o, c in _core.galerkin_coefficients(
-            small._h, P, _core.BrickRestriction(P), coarse, [0] * (3 - d) + reaches
-        ):
+        R, found = _core.BrickRestriction(P), {}
+        for o, c in _core.galerkin_coefficients(small._h, P, R, coarse, [0] * (3 - d) + reaches):
             found[tuple(o[3 - d :])] = values = np.empty(coarse.shape[3 - d :], how.dtype)
             coarse.from_bricks(c, values)
         whole = [k == n for k, n in zip(small.grid_shape, how.shape, strict=True)]
-        out = stencil_by_ends(found, how.periodic, whole, _MOST_CHOICES)
+        return stencil_by_ends(found, how.periodic, whole, _MOST_CHOICES)
+
+    out = agreed(how.comm, product)
     # ranks with other processors may round otherwise
     return None if how.comm.max(int(out is None)) else out
 
@@ -209,6 +212,5 @@ def _on_small_grid(make: _Make, how: Made, least: Callable[[int, int], int]) -> 
         some = -(-least(max(m), axis) // step) * step
         shape.append(min(n, some if some % 2 == n % 2 else some + step))
     small.comm, small.shape = as_communicator(None), tuple(shape)
-    return make(
-        small, _core.BrickDomain(small.comm, shape, list(how.brick), list(how.periodic), [1] * len(shape), None)
-    )
+    mine = (small.comm, shape, list(how.brick), list(how.periodic), [1] * len(shape), None)
+    return agreed(how.comm, lambda: make(small, _core.BrickDomain(*mine)))
