@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import QUEUES
+from test_null_space import SPRINGS
 
 import asterism as am
 
@@ -347,27 +348,21 @@ def test_rigid_bodies():
             assert np.linalg.norm(x - want) <= 1e-6 * np.linalg.norm(want), (method, options)
 
 
-BODIES = """
+BODIES = (
+    SPRINGS
+    + """
 def bodies(lengths, held=0):
     '''Cubes of elastic springs, far apart, and where their points are; the first points of the last body may be held.'''
     grids, blocks = [], []
     for k, length in enumerate(lengths):
-        grid = np.stack(np.meshgrid(*[np.arange(float(length))] * 3, indexing="ij"), -1).reshape(-1, 3)
-        n = len(grid)
-        S = sp.lil_array((3 * n, 3 * n))
-        for i in range(n):
-            for j in range(i + 1, n):
-                d = grid[j] - grid[i]
-                if d @ d > 3.1: continue
-                K = np.outer(d, d) / (d @ d)
-                for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
-                    S[3 * a : 3 * a + 3, 3 * b : 3 * b + 3] += sign * K
+        S, grid = springs(length)
         if k == len(lengths) - 1:
             for i in range(3 * held): S[i, i] += 1
         grids.append(grid + 10.0 * k)
         blocks.append(S.tocsr())
     return sp.csr_array(sp.block_diag(blocks)), np.concatenate(grids)
 """
+)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

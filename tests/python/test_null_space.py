@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import asterism as am
 
-FREE_BODY = """
-def free_body(dtype="float64"):
-    '''A body of elastic springs that nothing holds: six rigid-body modes, and coordinates.'''
-    grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 3, indexing="ij"), -1).reshape(-1, 3)
+SPRINGS = """
+def springs(length):
+    '''A cube of elastic springs that nothing holds, and where its points are.'''
+    grid = np.stack(np.meshgrid(*[np.arange(float(length))] * 3, indexing="ij"), -1).reshape(-1, 3)
     n = len(grid)
     S = sp.lil_array((3 * n, 3 * n))
     for i in range(n):
@@ -19,6 +19,15 @@ def free_body(dtype="float64"):
             K = np.outer(d, d) / (d @ d)
             for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
                 S[3 * a : 3 * a + 3, 3 * b : 3 * b + 3] += sign * K
+    return S, grid
+"""
+FREE_BODY = (
+    SPRINGS
+    + """
+def free_body(dtype="float64"):
+    '''A body of elastic springs that nothing holds: six rigid-body modes, and coordinates.'''
+    S, grid = springs(4)
+    n = len(grid)
     x, y, z = grid.T
     modes = np.zeros((n, 3, 6))
     modes[:, 0, 0] = modes[:, 1, 1] = modes[:, 2, 2] = 1
@@ -30,6 +39,7 @@ S, Z, grid = free_body()
 Q = np.linalg.qr(Z)[0]
 f = np.cos(np.arange(len(Z)))
 """
+)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -110,9 +110,8 @@ def read_matlab(path: str, name: str | None) -> Any:
     if "Problem" in found and "A" in (found["Problem"].dtype.names or ()):  # SuiteSparse
         found = {"A": found["Problem"]["A"][0, 0]}
     matrices = {k: v for k, v in found.items() if sparse.issparse(v)}
-    dense = {
-        k: v for k, v in found.items() if isinstance(v, np.ndarray) and v.dtype.kind in "buifc" and min(v.shape) > 1
-    }
+    arrays = {k: v for k, v in found.items() if isinstance(v, np.ndarray) and v.ndim == 2}
+    dense = {k: v for k, v in arrays.items() if v.dtype.kind in "buifc" and min(v.shape) > 1}
     if not matrices or name in dense:
         matrices = dense
     one = matrices[the_one(path, list(matrices), name)]
