@@ -74,6 +74,10 @@ class EdgeBody(VectorBody):
         self.lines += [f"int const rows = {within};", "for (int j = 0; j < rows; ++j) {"]
         self.lines += [*(f"  {line}" for line in (*self.far_lines(1), *lines)), "}"]
 
+    def between(self, fetches: list[str]) -> list[str]:
+        """Return fetches, then the lines of a plane, whose rows are a loop."""
+        return [f"if (fetches) {{ {' '.join(fetches)} }}", *self.lines]
+
     # -- where values are
 
     def rows_name(self, grid: str, p: int, c2: int) -> str:

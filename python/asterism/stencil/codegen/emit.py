@@ -24,7 +24,7 @@ _ONE_LANE = """#ifndef __clang__
 #pragma GCC optimize ("no-tree-reassoc")
 #endif
 """
-AHEAD = 2  # a brick is prefetched so many bricks before its turn: the next one is being read as a neighbour
+AHEAD = 2  # a brick is prefetched so many visits before its own: the next one is being read as a neighbour
 
 
 def emit_cpp(
@@ -61,7 +61,8 @@ def emit_cpp(
         "(void)streams;",
         f"long const after = b + {AHEAD} < a->bricks ? b + {AHEAD} : b;",
         "long const next = a->visit ? a->visit[after] : after;",
-        "(void)next;",
+        "long const soon = b + 1 < a->bricks ? a->visit ? a->visit[b + 1] : b + 1 : id;",
+        "(void)next, (void)soon;",
     ]
     if edge:
         loop += [f"if (whole{''.join(f' && {f}' for f in far)}) {{", *(f"  {t}" for t in texts[0])]
@@ -71,7 +72,7 @@ def emit_cpp(
     loop += _clear(facts, shape, whole)
     extent = "fine_extent" if facts.space == "fine" else "extent"
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
-    lines += ["V const zero = {};", "bool const past = a->streams;", "(void)zero;", *names.lines]
+    lines += ["V const zero = {};", "bool const past = a->streams, fetches = a->fetches;", "(void)zero, (void)fetches;", *names.lines]
     plane = shape.brick[1] * shape.brick[2]
     for grid in dict.fromkeys(s.grid for s in whole.stores if s.slot < 0 and s.stride == 1):
         lines.append(f"alignas(64) T {grid}__part[{plane}];  // a plane that is not whole")

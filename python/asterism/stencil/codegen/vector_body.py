@@ -111,6 +111,22 @@ class VectorBody(Body):
                 f"{total} = ({name} {'>' if op == 'max' else '<'} {total}) | ({name} != {name}) ? {name} : {total};"
             )
 
+    def ordered(self, block: list[str]) -> list[str]:
+        """Write each vector as soon as it is whole: registers are free then, and writing goes on beside reading."""
+        stores = {line: line.split(", ", 1)[1].split(")", 1)[0] for line in block if line.startswith("if (streams)")}
+        last = {
+            value: max((m for m, line in enumerate(block) if f"{value} = " in line), default=-1) for value in stores.values()
+        }
+        at: dict[int, list[str]] = {}
+        for line, value in stores.items():
+            at.setdefault(last[value], []).append(line)
+        out = at.get(-1, [])
+        for m, line in enumerate(block):
+            if line not in stores:
+                out.append(line)
+            out += at.get(m, [])
+        return out
+
     # -- pointers
 
     def text(self) -> list[str]:
@@ -135,29 +151,25 @@ class VectorBody(Body):
             planes.append(f"T* const {grid}__out = whole ? {grid}__b_out + i * {points} : {grid}__part;")
         line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
 
-        def ahead(name: str, grid: str, of: tuple[int, int, int], first: str, count: int) -> None:
-            """Read some points of a plane of a brick that comes later, or of a neighbour of it."""
-            id = step("a->neighbours", "", "next", of[self.shape.missing :], self.shape.dimensions)
-            tables.append(f"T const* const {name} = brick_of(a, {self.facts.grids.index(grid)}, a->owned, {id});")
-            each = f"for (int l = 0; l < {count}; l += {line}) __builtin_prefetch({name} + {first} + l, 0, 2);"
-            planes.append(each)
+        fetches: list[str] = []
 
-        start = f"i * {points}" if brick[0] > 1 else "0"
+        def ahead(name: str, grid: str, start: str, of: tuple[int, int, int], count: int, cache: int) -> None:
+            """Fetch some points of a plane of a brick that comes later, or of a neighbour of it, into the first cache (3) or the second (2)."""
+            id = step("a->neighbours", "", start, of[self.shape.missing :], self.shape.dimensions)
+            tables.append(f"T const* const {name} = brick_of(a, {self.facts.grids.index(grid)}, a->owned, {id});")
+            at = f"{name} + i * {points}" if brick[0] > 1 else name
+            fetches.extend(f"__builtin_prefetch({at} + {l}, 0, {cache});" for l in range(0, count, line))
+
         for grid in dict.fromkeys(g for g, stride, _, _, _ in self.planes if stride == 1):
-            ahead(f"{grid}__next", grid, (0, 0, 0), start, points)
-            # what no brick before has read of the neighbours
-            if rows := self.rows_after.get(grid, 0):
-                ahead(f"{grid}__next_row", grid, (0, 1, 0), start, min(rows, brick[1]) * brick[2])
             deep = max(offset for g, stride, offset, _, _ in self.planes if g == grid and stride == 1)
             if deep > 0 and not self.shape.missing:
-                share = -(-min(deep, brick[0]) * points // brick[0])
-                ahead(f"{grid}__next_plane", grid, (1, 0, 0), f"i * {share}", share)
-            back = -min(offset for g, stride, offset, _, _ in self.planes if g == grid and stride == 1)
-            if back > 1 and not self.shape.missing:
-                share = -(-min(back, brick[0]) * points // brick[0])
-                ahead(
-                    f"{grid}__next_back", grid, (-1, 0, 0), f"{points * max(0, brick[0] - back)} + i * {share}", share
-                )
+                # each brick comes from memory whole, while those of the plane of bricks before it are visited
+                ahead(f"{grid}__next_plane", grid, "soon", (1, 0, 0), points, 2)
+            else:
+                ahead(f"{grid}__next", grid, "next", (0, 0, 0), points, 3)
+            # what no brick before has read of the neighbours
+            if rows := self.rows_after.get(grid, 0):
+                ahead(f"{grid}__next_row", grid, "next", (0, 1, 0), min(rows, brick[1]) * brick[2], 2)
         outputs = dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1)
         # where all planes follow each other, the machine itself looks ahead
         for grid in outputs if brick[0] > 1 else ():
@@ -170,7 +182,20 @@ class VectorBody(Body):
             f"  if (!whole) put({grid}__b_out + i * {points}, {grid}__part, i < n0 - o0 ? n1 - o1 : 0, n2 - o2, past);"
             for grid in outputs
         ]
-        return [*tables, loop, *plane, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), *ends, "}"]
+        lines = self.between(fetches)
+        return [*tables, loop, *plane, *(f"  {p}" for p in planes), *(f"  {line}" for line in lines), *ends, "}"]
+
+    def between(self, fetches: list[str]) -> list[str]:
+        """Return the lines of a plane with fetches after each vector that they write: many at once would wait for each other."""
+        places = [m for m, line in enumerate(self.lines) if line.startswith("  if (streams)")]
+        out = [] if places else [f"if (fetches) {{ {' '.join(fetches)} }}"]
+        for m, line in enumerate(self.lines):
+            out.append(line)
+            if places and m == places[0]:
+                share = -(-len(fetches) // len(places))
+                out.append(f"  if (fetches) {{ {' '.join(fetches[:share])} }}")
+                places, fetches = places[1:], fetches[share:]
+        return out
 
     def brick(self, grid: str, stride: int, c: tuple[int, int, int]) -> str:
         """Return the text of the pointer to the brick of a grid at a distance of `c` bricks."""
