@@ -75,7 +75,7 @@ std::int64_t core_cache_bytes() {
     auto const most = limits().core_cache, share = share_of_third_cache() / 4 * 3;
     if (own >= most || own >= std::int64_t(5) << 18) return std::min(own, most);
     if (own < std::int64_t(3) << 18) return std::min(std::max(own, share), most);
-    auto const some = std::min({share, most, std::int64_t(6) << 20});  // other cores may use more than theirs
+    auto const some = std::min({share, most, std::int64_t(12) << 20});  // other cores may use more than theirs
     return some > own && third_cache_is_near(own, some) ? some : own;
   }();
   return bytes;

@@ -59,7 +59,9 @@ Column column_of(BrickDomain const& domain, bool along_planes, i64 rows, i64 col
   // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
   i64 const bytes_of_column = bytes_of_vector / c.slices * (vectors * (stages + 2) + held * (2 * c.slices + 1));
   i64 const across = std::max<i64>(4, room / bytes_of_column);
-  c.height = std::clamp<i64>(i64(std::sqrt(double(across))), 1, std::max<i64>(rows, 1));
+  // of whole rows where it holds three of them: they have no ends along which whole bricks are read again
+  i64 const height = columns > 0 && across >= 3 * columns ? across / columns : i64(std::sqrt(double(across)));
+  c.height = std::clamp<i64>(height, 1, std::max<i64>(rows, 1));
   c.width = std::clamp<i64>(across / c.height, 1, std::max<i64>(columns, 1));
   return c;
 }
@@ -78,7 +80,7 @@ std::array<Direction, 3> directions_of(BrickDomain const& domain) {
   return d;
 }
 
-bool fits_caches(i64 bytes) { return bytes <= 2 * device::host::core_cache_bytes(); }
+bool fits_caches(i64 bytes) { return bytes <= 2 * std::min<i64>(device::host::core_cache_bytes(), i64(6) << 20); }
 
 }  // namespace
 
@@ -87,9 +89,15 @@ i64 BrickSchedule::stages_at_once(BrickDomain const& domain, i64 most, i64 bytes
   auto const along = first_of(d);
   i64 const rows = d[along == 0 ? 1 : 0].size(), columns = d[along == 2 ? 1 : 2].size();
   if (fits_caches(d[along].size() * rows * columns * bytes_of_vector * vectors)) return most;
+  auto const column = [&](i64 stages) {
+    return column_of(domain, along == 0, rows, columns, int(stages), bytes_of_vector, vectors, least_planes, int(stages) - 1);
+  };
+  // columns of whole rows stay such; more than three stages were slower than three and then the others
+  if (column(2).width == columns) most = std::min<i64>(most, 3);
+  while (most > 2 && column(2).width == columns && column(most).width < columns) --most;
   // vectors that go through memory: those of one stage, and for each later one five more at the edges of columns
   auto const cost = [&](i64 stages) {
-    auto const c = column_of(domain, along == 0, rows, columns, int(stages), bytes_of_vector, vectors, least_planes, int(stages) - 1);
+    auto const c = column(stages);
     double const edges = (c.height < rows ? 1 / double(c.height) : 0) + (c.width < columns ? 1 / double(c.width) : 0);
     return (vectors + 1 + double(stages - 1) * 5 * edges) / double(stages);
   };
