@@ -215,6 +215,7 @@ void sum_rows(FineRows<T> const& f, BrickPlaces<T> const& fine, int const* numbe
     T const* const next = find(later, 4);
     T const* const next_row = reads_after ? find(later, 5) : next;
     T const* const next_plane = plane_after ? find(later, 7) : next;
+    if (reads_after && plane_after) __builtin_prefetch(find(later, 8), 0, 2);
     for (i64 c = 0; c < f.planes; ++c) {
       T const* from[countx][3];
       R x[countx];
