@@ -215,7 +215,7 @@ void sum_rows(FineRows<T> const& f, BrickPlaces<T> const& fine, int const* numbe
     T const* const next = find(later, 4);
     T const* const next_row = reads_after ? find(later, 5) : next;
     T const* const next_plane = plane_after ? find(later, 7) : next;
-    if (reads_after && plane_after) __builtin_prefetch(find(later, 8), 0, 2);
+    if (reads_after && plane_after) __builtin_prefetch(find(later, 8), 0, 3);
     for (i64 c = 0; c < f.planes; ++c) {
       T const* from[countx][3];
       R x[countx];
@@ -225,11 +225,11 @@ void sum_rows(FineRows<T> const& f, BrickPlaces<T> const& fine, int const* numbe
         x[g] = f.x[c * countx + g];
       }
       for (i64 i = 2 * c; i < std::min(2 * c + 2, b0); ++i) {
-        for (i64 l = 0; l < points; l += line) __builtin_prefetch(next + i * points + l, 0, 2);
+        for (i64 l = 0; l < points; l += line) __builtin_prefetch(next + i * points + l, 0, 3);
         if (reads_after)
-          for (i64 l = 0; l < eight; l += line) __builtin_prefetch(next_row + i * points + l, 0, 2);
+          for (i64 l = 0; l < eight; l += line) __builtin_prefetch(next_row + i * points + l, 0, 3);
         if (plane_after)
-          for (i64 l = 0; l < eight; l += line) __builtin_prefetch(next_plane + i * eight + l, 0, 2);
+          for (i64 l = 0; l < eight; l += line) __builtin_prefetch(next_plane + i * eight + l, 0, 3);
       }
       Row<T> sums[wide];
       auto const take = [&](auto which) {

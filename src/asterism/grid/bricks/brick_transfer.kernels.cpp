@@ -1,6 +1,7 @@
 #include "asterism/grid/bricks/brick_transfer.kernels.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -394,7 +395,9 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
         auto const& segment = Z.segments[std::size_t(number)];
         i64 const end = std::min(z.last, segment.end), target = to[number];
         T* const out = (target < 0 ? others - 1 - target : coarse + target) - segment.begin;
-        for (; c < end; ++c) out[c] = sums_of_row[std::size_t(c - z.first)];
+        T const* const from = sums_of_row.data() - z.first;
+        if (end - c == 8) std::memcpy(out + c, from + c, 8 * sizeof(T)), c = end;  // the usual brick
+        for (; c < end; ++c) out[c] = from[c];
       }
     }
   });
