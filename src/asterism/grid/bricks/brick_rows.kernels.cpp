@@ -134,6 +134,7 @@ void interpolate(BrickStencils const& s, std::span<int const> bricks, bool adds,
     bool const inside = tz >= 1 && tz + 5 <= m2;
     auto const row = [&](i64 i, i64 j) {  // of coarse points; there are none where weights are zero
       T const* const first = around + (std::clamp<i64>(i, 0, m0 - 1) * m1 + std::clamp<i64>(j, 0, m1 - 1)) * m2;
+      __builtin_prefetch(first + tz + 4 * eight, 0, 3);  // of bricks that come later
       if (inside) return expanded<T, beside>(wz, first + tz);
       T part[6];
       for (i64 k = 0; k < 6; ++k) part[k] = tz + k >= 1 && tz + k <= m2 ? first[tz + k - 1] : T(0);
