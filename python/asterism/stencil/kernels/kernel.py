@@ -66,7 +66,7 @@ class Bricks:
         try:
             self._number(d, brick, periodic)
         except MemoryError:
-            tables = si_bytes(self.bricks * (20 * d + 4 * 3**d))
+            tables = si_bytes(self.bricks * (20 * d + 4 * 3**d + 8))
             raise OutOfMemoryError(
                 f"{text}; their tables take {tables}, which are not there. Take a larger brick=."
             ) from None
@@ -86,6 +86,11 @@ class Bricks:
             ids = np.ravel_multi_index(tuple(at % counts), self.counts)
             near[:-1, number] = np.where(inside, ids, self.bricks)
         self.neighbours = near
+        # some rows at a time, plane by plane: what kernels fetch a plane ahead is still in a core's cache when they read it
+        ids, row = np.arange(self.bricks, dtype=np.int32).reshape(self.counts), 8 * math.prod(brick) * self.counts[-1]
+        rows = max(1, _NEAR // 2 // row)
+        parts = [ids[:, j : j + rows].ravel() for j in range(0, self.counts[1], rows)] if d == 3 else [ids.ravel()]
+        self.visits = np.concatenate(parts)
 
     def empty(self, dtype: Any) -> NDArray[Any]:
         """Return bricks of zeros, aligned to 64 bytes."""
@@ -226,8 +231,9 @@ class Kernel:
         pointers = (ctypes.c_void_p * len(f.grids))(*(bricks[n].ctypes.data for n in f.grids))
         extent = np.array(points.shape, np.int32)
         argument = _Arguments(
-            points.bricks, None, points.neighbours.ctypes.data, points.origin.ctypes.data, extent.ctypes.data
-        )
+            points.bricks, points.visits.ctypes.data, points.neighbours.ctypes.data, points.origin.ctypes.data,
+            extent.ctypes.data,
+        )  # fmt: skip
         argument.grids = argument.ghosts = ctypes.addressof(pointers)
         argument.owned = points.bricks + 1
         argument.last = points.brick[0] if f.dimensions == 3 else 1
