@@ -17,7 +17,7 @@ import numpy as np
 from asterism import stencil as st
 from asterism.stencil.kernels import compiler
 from asterism.stencil.kernels.compiler import _FLAGS
-from asterism.stencil.kernels.kernel import _NEAR, Bricks, _Arguments
+from asterism.stencil.kernels.kernel import Bricks, _Arguments
 
 TRIAD = """
 extern "C" void triad(double* a, double const* b, double const* c, long n) { for (long i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i]; }
@@ -102,7 +102,6 @@ def kernel_call(stencil, n, target):
     argument.grids = argument.ghosts = ctypes.addressof(pointers)
     argument.owned = bricks.bricks + 1
     argument.last = source.brick[0]
-    argument.fetches = sum(a.nbytes for a in arrays.values()) > _NEAR
     f = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(built.address)
     kept = (arrays, pointers, extent, bricks, argument)
     return lambda: (f(ctypes.addressof(argument)), kept)[0]

@@ -24,7 +24,7 @@ struct Arguments {
   void const* program;      ///< the Table
   int first, last;          ///< planes of each brick
   int const* const* slots;  ///< null, or of each grid null, or where its bricks are
-  int streams, fetches;     ///< tables do neither
+  int streams;              ///< tables do not
 };
 
 enum class Op : std::uint8_t {

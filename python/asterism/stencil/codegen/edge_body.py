@@ -76,7 +76,7 @@ class EdgeBody(VectorBody):
 
     def between(self, fetches: list[str]) -> list[str]:
         """Return fetches, then the lines of a plane, whose rows are a loop."""
-        return [f"if (fetches) {{ {' '.join(fetches)} }}", *self.lines]
+        return [*fetches, *self.lines]
 
     # -- where values are
 

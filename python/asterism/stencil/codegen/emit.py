@@ -72,7 +72,7 @@ def emit_cpp(
     loop += _clear(facts, shape, whole)
     extent = "fine_extent" if facts.space == "fine" else "extent"
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
-    lines += ["V const zero = {};", "bool const past = a->streams, fetches = a->fetches;", "(void)zero, (void)fetches;", *names.lines]
+    lines += ["V const zero = {};", "bool const past = a->streams;", "(void)zero;", *names.lines]
     plane = shape.brick[1] * shape.brick[2]
     for grid in dict.fromkeys(s.grid for s in whole.stores if s.slot < 0 and s.stride == 1):
         lines.append(f"alignas(64) T {grid}__part[{plane}];  // a plane that is not whole")

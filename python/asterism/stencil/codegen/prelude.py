@@ -31,7 +31,6 @@ ARGUMENTS = """struct Arguments {
   int first, last;      // planes of each brick along the first axis: from first to before last
   int const* const* slots;  // null, or [grid]: null, or where its bricks are, by their ids
   int streams;          // not 0: what is written goes past the caches
-  int fetches;          // not 0: later bricks are not in a near cache, and are fetched into it
 };
 """
 

@@ -188,12 +188,12 @@ class VectorBody(Body):
     def between(self, fetches: list[str]) -> list[str]:
         """Return the lines of a plane with fetches after each vector that they write: many at once would wait for each other."""
         places = [m for m, line in enumerate(self.lines) if line.startswith("  if (streams)")]
-        out = [] if places else [f"if (fetches) {{ {' '.join(fetches)} }}"]
+        out = [] if places else [*fetches]
         for m, line in enumerate(self.lines):
             out.append(line)
             if places and m == places[0]:
                 share = -(-len(fetches) // len(places))
-                out.append(f"  if (fetches) {{ {' '.join(fetches[:share])} }}")
+                out += [f"  {f}" for f in fetches[:share]]
                 places, fetches = places[1:], fetches[share:]
         return out
 

@@ -30,7 +30,6 @@ from .table import Table, build_table
 __all__ = ["Kernel", "compile"]
 
 _LARGEST = 2**31 - 1
-_NEAR = 2**20  # bytes that a core's own cache holds
 _INT, _LONG, _POINTER = ctypes.POINTER(ctypes.c_int), ctypes.c_long, ctypes.c_void_p
 
 
@@ -40,7 +39,7 @@ class _Arguments(ctypes.Structure):
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
         ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int), ("slots", _POINTER),
-        ("streams", ctypes.c_int), ("fetches", ctypes.c_int),
+        ("streams", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -88,7 +87,7 @@ class Bricks:
         self.neighbours = near
         # some rows at a time, plane by plane: what kernels fetch a plane ahead is still in a core's cache when they read it
         ids, row = np.arange(self.bricks, dtype=np.int32).reshape(self.counts), 8 * math.prod(brick) * self.counts[-1]
-        rows = max(1, _NEAR // 2 // row)
+        rows = max(1, 2**19 // row)
         parts = [ids[:, j : j + rows].ravel() for j in range(0, self.counts[1], rows)] if d == 3 else [ids.ravel()]
         self.visits = np.concatenate(parts)
 
@@ -239,7 +238,6 @@ class Kernel:
         argument.last = points.brick[0] if f.dimensions == 3 else 1
         argument.constants, argument.reductions = scalars.ctypes.data, reductions.ctypes.data
         argument.streams = self._streams
-        argument.fetches = sum(b.nbytes for b in bricks.values()) > _NEAR
         argument.program = library.program if isinstance(library, Table) else None
         kept: list[Any] = [extent]
         if fine is not None:

@@ -76,9 +76,9 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Ve
       auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
       StencilCall const call(*s, s->kernel(form),
                              {{{only_read(px), ghosts}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, scales);
-      bool const streams = is_past_caches(d, s->dtype), fetches = is_far(d, s->dtype);
+      bool const streams = is_past_caches(d, s->dtype);
       device::parallel_ranges(
-          executor, count, [&](i64 begin, i64 end) { call(d.visits().as<int>() + first + begin, end - begin, streams, fetches); },
+          executor, count, [&](i64 begin, i64 end) { call(d.visits().as<int>() + first + begin, end - begin, streams); },
           std::max<i64>(1, serial_points / d.points_of_brick()));
     };
     device::submit_without_form(queue, run, device::read<std::byte>(data(x)), device::update<std::byte>(ghosts_read), result,

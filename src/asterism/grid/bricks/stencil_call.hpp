@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "asterism/device/host/caches.hpp"
 #include "asterism/grid/bricks/brick_domain.hpp"
 #include "asterism/grid/bricks/brick_schedule.hpp"
 #include "asterism/grid/bricks/gpu_stencil.hpp"
@@ -91,14 +90,12 @@ class StencilCall {
   StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
-  /// streams: past the caches, as what is written does not fit into them. fetches: what is read is not in a near cache.
-  void operator()(int const* bricks, std::int64_t count, bool streams, bool fetches) const {
-    (*this)(bricks, count, 0, a_.last, streams, fetches);
-  }
+  /// streams: past the caches, as what is written does not fit into them.
+  void operator()(int const* bricks, std::int64_t count, bool streams) const { (*this)(bricks, count, 0, a_.last, streams); }
   /// Planes of these bricks along the first direction alone.
-  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams, bool fetches) const {
+  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams, mine.fetches = fetches;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams;
     function_(&mine);
   }
 
@@ -118,11 +115,6 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, la
 /// Whether a rank's part of a vector is so large that little of what is written of it is in a core's own cache when it is read.
 inline bool is_past_caches(BrickDomain const& domain, Dtype dtype) {
   return domain.bricks() * domain.points_of_brick() * std::int64_t(size_of(dtype)) >= std::int64_t(32) << 20;
-}
-
-/// Whether two vectors do not fit into the near caches of a core.
-inline bool is_far(BrickDomain const& domain, Dtype dtype) {
-  return 2 * domain.bricks() * domain.points_of_brick() * std::int64_t(size_of(dtype)) > device::host::core_cache_bytes();
 }
 
 /// Zeros in the brick that is behind the room for copies.

@@ -205,7 +205,6 @@ class StencilSteps final : public la::StepSequence {
       }
       // what goes to another vector; the lines of x are in the cache already
       bool const streams = (swaps || stages_now.back().form == StencilForm::residual) && is_past_caches(s->domain, s->dtype);
-      bool const fetches = is_far(s->domain, s->dtype);
       i64 const serial = s->domain.bricks() * s->domain.points_of_brick() < serial_points ? i64(1) << 40 : 1;
       for (auto const& phase : plan->phases())
         device::parallel_ranges(
@@ -214,8 +213,7 @@ class StencilSteps final : public la::StepSequence {
               for (auto part = begin; part < end; ++part)
                 for (auto const& batch : phase[std::size_t(part)])
                   (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last,
-                                                     streams && batch.stage + 1 == std::int64_t(calls.size()),
-                                                     fetches && (batch.stage == 0 || !plan->interleaved()));
+                                                     streams && batch.stage + 1 == std::int64_t(calls.size()));
             },
             serial);
     };
