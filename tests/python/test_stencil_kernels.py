@@ -9,7 +9,7 @@ from stencil_cases import TARGETS, Case, five_points
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil.codegen import passes, prelude
+from asterism.stencil.codegen import passes, prelude, sources
 
 #: Random stencils; each is compiled, the largest for seconds. 15 and more are for changes of the code generator.
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))
@@ -19,6 +19,28 @@ ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_stencils_equal_the_interpreter(seed):
     assert Case(seed).compare() < ROUNDING
+
+
+@pytest.mark.parametrize("of_complex", [False, True])
+@pytest.mark.parametrize("seed", range(max(1, COUNT // 2)))
+def test_random_stencils_with_rows_in_a_loop_equal_the_interpreter(seed, of_complex, monkeypatch, own_kernels):
+    monkeypatch.setattr(sources, "_MOST_UNROLLED", 0)  # as where many grids are read
+    assert Case(seed, of_complex=of_complex).compare() < ROUNDING
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_a_grid_of_coefficients_for_each_neighbour(dimensions, dtype):
+    at, steps = st.indices(dimensions), list(np.ndindex((43, 7, 4)[:1] if dimensions == 1 else (7,) * 2 if dimensions == 2 else (4,) * 3))
+    u, out, rng = st.grid("u", dimensions), st.grid("out", dimensions), np.random.default_rng(3)
+    terms = [st.grid(f"c{m}", dimensions)(*at) * u(*(i + o - 2 for i, o in zip(at, by, strict=True))) for m, by in enumerate(steps)]
+    s, shape = st.fuse(st.assign(out(*at), sum(terms[1:], terms[0])), st.reduce("max", "most", abs(u(*at)))), (70, 19, 13)[:dimensions]
+    given = {n: rng.standard_normal(shape).astype(dtype) for n in s.facts.inputs}
+    kernel = st.compile(s, shape, dtype=dtype)
+    assert "for (int j" in kernel.source.text.split('extern "C"')[1]
+    got, right = kernel(**given), s.interpret(False, dtype, **given)
+    assert np.abs(got["out"] - right["out"]).max() < 100 * np.finfo(dtype).eps * np.abs(right["out"]).max()
+    assert abs(got["most"] - right["most"]) < 4 * np.finfo(dtype).eps * right["most"]
 
 
 @pytest.mark.parametrize("seed", [11, 14, 3, 8, 0, 10, 12, 16][: COUNT // 2])
@@ -314,5 +336,5 @@ def test_more_bricks_than_are_numbered_or_fit_are_refused(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(np, "indices", no_memory)
-    with pytest.raises(am.OutOfMemoryError, match=r"16 bricks of 8 x 8 points; their tables take 1.2.* kB"):
+    with pytest.raises(am.OutOfMemoryError, match=r"16 bricks of 8 x 8 points; their tables take 1.34 kB"):
         am.stencil.compile(mean, (32, 32))

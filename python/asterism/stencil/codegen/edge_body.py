@@ -11,7 +11,7 @@ from collections.abc import Callable
 from .body import Body, tag
 from .nodes import Node, Program, Store, postorder
 from .passes import far_from_ends
-from .vector_body import VectorBody
+from .vector_body import VectorBody, loops
 
 __all__ = ["EdgeBody", "has_long_ends"]
 
@@ -74,9 +74,9 @@ class EdgeBody(VectorBody):
         self.lines += [f"int const rows = {within};", "for (int j = 0; j < rows; ++j) {"]
         self.lines += [*(f"  {line}" for line in (*self.far_lines(1), *lines)), "}"]
 
-    def between(self, fetches: list[str]) -> list[str]:
+    def between(self, fetches: list[tuple[str, int, int]], step: int) -> list[str]:
         """Return fetches, then the lines of a plane, whose rows are a loop."""
-        return [*fetches, *self.lines]
+        return [*loops(fetches, step), *self.lines]
 
     # -- where values are
 

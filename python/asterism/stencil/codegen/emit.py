@@ -37,15 +37,16 @@ def emit_cpp(
     margins: Margins,
     title: str,
     long_ends: bool,
+    loops: bool,
 ) -> tuple[str, str]:
     """Return the text up to the function's name, and the rest. ``edge`` is the program for bricks at the ends, if it differs.
 
-    With ``long_ends`` the rows of bricks at the ends are a loop.
+    With ``long_ends`` the rows of bricks at the ends are a loop, with ``loops`` those of all bricks.
     """
     names = Names(facts, shape)
-    bodies = [VectorBody(facts, shape, plan, builder, names, whole, False)]
+    bodies = [(EdgeBody if loops else VectorBody)(facts, shape, plan, builder, names, whole, False)]
     if edge:
-        bodies.append((EdgeBody if long_ends else VectorBody)(facts, shape, plan, builder, names, edge, True))
+        bodies.append((EdgeBody if loops or long_ends else VectorBody)(facts, shape, plan, builder, names, edge, True))
     texts = [body.text() for body in bodies]
     d, missing, stride = shape.dimensions, shape.missing, 2 if facts.space == "fine" else 1
     loop = ["long const id = a->visit ? a->visit[b] : b;", f"int const* const near = a->neighbours + {3**d} * id;"]
@@ -91,7 +92,7 @@ def emit_cpp(
     once = "__attribute__((noinline)) static"
     suffix = "f" if shape.real_size == 4 else ""
     functions = text_of_functions(rest, number, plan.vector, shape.complex, "static inline", once, "__builtin_", suffix)
-    return head + prelude(shape, plan) + functions + 'extern "C" void ', rest
+    return head + prelude(shape, plan, loops) + functions + 'extern "C" void ', rest
 
 
 def _clear(facts: Facts, shape: Shape, program: Program) -> list[str]:

@@ -64,8 +64,8 @@ class Shape:
         return 3 - self.missing
 
 
-def prelude(shape: Shape, plan: Plan) -> str:
-    """Return the text before the function."""
+def prelude(shape: Shape, plan: Plan, many: bool) -> str:
+    """Return the text before the function. many: grids, so many that where their bricks are is not found in line."""
     size = shape.real_size
     R, integer = ("double", "long") if size == 8 else ("float", "int")
     V, (b0, b1, b2) = plan.vector, shape.brick
@@ -109,7 +109,7 @@ static inline void store(T* p, V x) {{ *(V*)p = x; }}
 static inline void stream(T* p, V x) {{ past_caches((V*)p, x); }}
 {shuffled}"""
     return f"""{types}{_past_caches(V * size)}{numbers}{ARGUMENTS}
-static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
+{"__attribute__((noinline)) static" if many else "static inline"} T* brick_of(Arguments const* a, int grid, long owned, long id) {{
   if (a->slots && a->slots[grid]) return a->grids[grid] + (long)a->slots[grid][id] * {shape.points};
   return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
 }}

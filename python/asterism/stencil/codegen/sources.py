@@ -36,6 +36,7 @@ TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
 }
 _LANE_REGISTERS = 64  # numbers that a lane of a GPU keeps at once
 _MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
+_MOST_UNROLLED = 40  # grids; where more are read, rows that share registers gain nothing, and their text takes long to compile
 _FURTHEST = 1000  # points that a read is away; more take minutes too
 
 
@@ -188,19 +189,22 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, 
     b = Builder(name)
     program = lower(stencil.statements, f, b)
     inner, margins = interior(program, b)
-    whole = reuse(inner, b)
+    can_loop = not gpu and f.space == "one"
+    long_ends, loops = can_loop and has_long_ends(inner, program), can_loop and len(f.grids) > _MOST_UNROLLED
+    whole = inner if loops else reuse(inner, b)
     chosen = plan(whole, shape.brick, vector, registers)
-    long_ends = not gpu and f.space == "one" and has_long_ends(inner, program)
     edge = None
     if depends_on_place(program) or f.reductions:
-        edge = program if long_ends else reuse(program, b)
+        edge = program if loops or long_ends else reuse(program, b)
     rows = shape.brick[1]
-    work = max(_work(whole, b) * rows, _work(edge, b) * (1 if long_ends else rows) if edge else 0)
+    work = _work(whole, b) * (1 if loops else rows)
+    if edge:
+        work = max(work, _work(edge, b) * (1 if loops or long_ends else rows))
     if work * (shape.brick[2] // vector) > _MOST_VECTORS:
         raise InputError(f"brick={sizes}: the kernel would be too long to compile. Take smaller bricks.")
     title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
     parts = (f, shape, chosen, b, whole, edge, margins, title)
-    head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts, long_ends)
+    head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts, long_ends, loops)
     return head + function + rest, chosen
 
 

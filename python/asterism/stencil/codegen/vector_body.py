@@ -151,14 +151,13 @@ class VectorBody(Body):
             planes.append(f"T* const {grid}__out = whole ? {grid}__b_out + i * {points} : {grid}__part;")
         line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
 
-        fetches: list[str] = []
+        fetches: list[tuple[str, int, int]] = []
 
         def ahead(name: str, grid: str, start: str, of: tuple[int, int, int], count: int, cache: int) -> None:
             """Fetch some points of a plane of a brick that comes later, or of a neighbour of it, into the first cache (3) or the second (2)."""
             id = step("a->neighbours", "", start, of[self.shape.missing :], self.shape.dimensions)
             tables.append(f"T const* const {name} = brick_of(a, {self.facts.grids.index(grid)}, a->owned, {id});")
-            at = f"{name} + i * {points}" if brick[0] > 1 else name
-            fetches.extend(f"__builtin_prefetch({at} + {l}, 0, {cache});" for l in range(0, count, line))
+            fetches.append((f"{name} + i * {points}" if brick[0] > 1 else name, count, cache))
 
         for grid in dict.fromkeys(g for g, stride, _, _, _ in self.planes if stride == 1):
             deep = max(offset for g, stride, offset, _, _ in self.planes if g == grid and stride == 1)
@@ -182,21 +181,36 @@ class VectorBody(Body):
             f"  if (!whole) put({grid}__b_out + i * {points}, {grid}__part, i < n0 - o0 ? n1 - o1 : 0, n2 - o2, past);"
             for grid in outputs
         ]
-        lines = self.between(fetches)
+        lines = self.between(fetches, line)
         return [*tables, loop, *plane, *(f"  {p}" for p in planes), *(f"  {line}" for line in lines), *ends, "}"]
 
-    def between(self, fetches: list[str]) -> list[str]:
+    def between(self, fetches: list[tuple[str, int, int]], step: int) -> list[str]:
         """Return the lines of a plane with fetches after each vector that they write: many at once would wait for each other."""
         places = [m for m, line in enumerate(self.lines) if line.startswith("  if (streams)")]
-        out = [] if places else [*fetches]
+        if not places:
+            return [*loops(fetches, step), *self.lines]
+        each = [f"  __builtin_prefetch({at} + {p}, 0, {to});" for at, n, to in fetches for p in range(0, n, step)]
+        out: list[str] = []
         for m, line in enumerate(self.lines):
             out.append(line)
             if places and m == places[0]:
-                share = -(-len(fetches) // len(places))
-                out += [f"  {f}" for f in fetches[:share]]
-                places, fetches = places[1:], fetches[share:]
+                share = -(-len(each) // len(places))
+                out += each[:share]
+                places, each = places[1:], each[share:]
         return out
 
     def brick(self, grid: str, stride: int, c: tuple[int, int, int]) -> str:
         """Return the text of the pointer to the brick of a grid at a distance of `c` bricks."""
         return f"brick_of(a, {self.facts.grids.index(grid)}, {', '.join(self.neighbour(stride, c))})"
+
+
+def loops(fetches: list[tuple[str, int, int]], step: int) -> list[str]:
+    """Return loops over fetches: where each begins, how many points it has, and to which cache it goes."""
+    out: list[str] = []
+    for n, to in dict.fromkeys(f[1:] for f in fetches):
+        begins = ", ".join(at for at, *like in fetches if like == [n, to])
+        out += [
+            f"T const* const fetched{len(out)}[] = {{{begins}}};",
+            f"for (auto const* const p : fetched{len(out)}) for (int l = 0; l < {n}; l += {step}) __builtin_prefetch(p + l, 0, {to});",
+        ]
+    return out
