@@ -97,7 +97,11 @@ def kernel_call(stencil, n, target):
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays.values()))
     extent = np.full(3, n, np.int32)
     argument = _Arguments(
-        bricks.bricks, bricks.visits.ctypes.data, bricks.neighbours.ctypes.data, bricks.origin.ctypes.data, extent.ctypes.data
+        bricks.bricks,
+        bricks.visits.ctypes.data,
+        bricks.neighbours.ctypes.data,
+        bricks.origin.ctypes.data,
+        extent.ctypes.data,
     )
     argument.grids = argument.ghosts = ctypes.addressof(pointers)
     argument.owned = bricks.bricks + 1

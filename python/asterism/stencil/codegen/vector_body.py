@@ -115,7 +115,8 @@ class VectorBody(Body):
         """Write each vector as soon as it is whole: registers are free then, and writing goes on beside reading."""
         stores = {line: line.split(", ", 1)[1].split(")", 1)[0] for line in block if line.startswith("if (streams)")}
         last = {
-            value: max((m for m, line in enumerate(block) if f"{value} = " in line), default=-1) for value in stores.values()
+            value: max((m for m, line in enumerate(block) if f"{value} = " in line), default=-1)
+            for value in stores.values()
         }
         at: dict[int, list[str]] = {}
         for line, value in stores.items():
