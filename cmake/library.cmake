@@ -2,8 +2,8 @@
 # set that ASTERISM_ARCH names, all else for any CPU; the same library with other kernels costs a compilation of those alone.
 file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS src/asterism/*.cpp)
 list(FILTER host_sources EXCLUDE REGEX "(mpi_plugin|mpi_plugin_baselines|gpu_plugin|[.]gpu)[.]cpp$")
-set(kernel_sources ${host_sources})
-list(FILTER kernel_sources INCLUDE REGEX "kernels.cpp$")
+set(kernels_sources ${host_sources})
+list(FILTER kernels_sources INCLUDE REGEX "kernels.cpp$")
 list(FILTER host_sources EXCLUDE REGEX "kernels.cpp$")
 
 find_package(Threads REQUIRED)
@@ -58,33 +58,43 @@ include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag("--param=avoid-fma-max-bits=0" CAN_FUSE_ALIKE)
 # loops over sparse rows: left to itself g++ makes gathers and lane by lane sums of them, at a third of the speed. Loops that
 # gain from vectors say so (vector types, omp simd)
-set(row_kernels ${kernel_sources})
-list(FILTER row_kernels INCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|independent_set|items|index_set).kernels.cpp$")
-if(NOT ASTERISM_SANITIZE)
-  set_source_files_properties(${row_kernels} PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
-endif()
-
-if(FEWER_HEADERS)  # the short ones
-  set(short_kernels ${kernel_sources})
-  list(FILTER short_kernels EXCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|independent_set|items|index_set|vector|symmetric_half).kernels.cpp$")
+set(row_kernels_sources ${kernels_sources})
+set(of_rows "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|independent_set|items|index_set).kernels.cpp$")
+list(FILTER row_kernels_sources INCLUDE REGEX ${of_rows})
+list(FILTER kernels_sources EXCLUDE REGEX ${of_rows})
+if(FEWER_HEADERS)  # all but the long ones
+  set(short_kernels ${kernels_sources})
+  list(FILTER short_kernels EXCLUDE REGEX "/(vector|symmetric_half).kernels.cpp$")
   set_source_files_properties(${short_kernels} PROPERTIES UNITY_GROUP kernels)
+  foreach(room comm la/products precond)  # those of la/formats are long, and gain nothing together
+    set(of_room ${row_kernels_sources})
+    list(FILTER of_room INCLUDE REGEX "/src/asterism/${room}/")
+    string(REPLACE "/" "_" group ${room})
+    set_source_files_properties(${of_room} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
 endif()
 
 # The library with kernels for an instruction set.
 function(asterism_library name arch)
-  asterism_objects(${name}_kernels ${kernel_sources})
-  target_compile_definitions(${name}_kernels PRIVATE ASTERISM_ARCH_NAME="${arch}")
-  set_target_properties(${name}_kernels PROPERTIES UNITY_BUILD ${FEWER_HEADERS} UNITY_BUILD_MODE GROUP)
-  if(ASTERISM_SANITIZE)  # instrumented -O3 takes minutes a file
-    target_compile_options(${name}_kernels PRIVATE -march=${arch} -fopenmp-simd)
-  else()
-    target_compile_options(${name}_kernels PRIVATE -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fopenmp-simd
-      $<$<BOOL:${CAN_FUSE_ALIKE}>:--param=avoid-fma-max-bits=0>)
+  foreach(part kernels row_kernels)
+    set(objects ${name}_${part})
+    asterism_objects(${objects} ${${part}_sources})
+    target_compile_definitions(${objects} PRIVATE ASTERISM_ARCH_NAME="${arch}")
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD ${FEWER_HEADERS} UNITY_BUILD_MODE GROUP)
+    if(ASTERISM_SANITIZE)  # instrumented -O3 takes minutes a file
+      target_compile_options(${objects} PRIVATE -march=${arch} -fopenmp-simd)
+    else()
+      target_compile_options(${objects} PRIVATE -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fopenmp-simd
+        $<$<BOOL:${CAN_FUSE_ALIKE}>:--param=avoid-fma-max-bits=0>)
+    endif()
+    if(FEWER_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the files of a unity for headers
+      target_compile_options(${objects} PRIVATE -Wno-subobject-linkage)
+    endif()
+  endforeach()
+  if(NOT ASTERISM_SANITIZE)
+    target_compile_options(${name}_row_kernels PRIVATE -fno-tree-vectorize -fno-tree-slp-vectorize)
   endif()
-  if(FEWER_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the files of a unity for headers
-    target_compile_options(${name}_kernels PRIVATE -Wno-subobject-linkage)
-  endif()
-  add_library(${name} SHARED $<TARGET_OBJECTS:asterism_host> $<TARGET_OBJECTS:${name}_kernels>)
+  add_library(${name} SHARED $<TARGET_OBJECTS:asterism_host> $<TARGET_OBJECTS:${name}_kernels> $<TARGET_OBJECTS:${name}_row_kernels>)
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic-functions ${sanitizer})
   target_link_libraries(${name} PRIVATE asterism_openblas Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME asterism)
@@ -128,7 +138,7 @@ if(ASTERISM_TESTS AND NOT ASTERISM_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL 
   endif()
   foreach(arch IN LISTS tested_kernels)
     asterism_library(asterism_test_${arch} ${arch})
-    set_target_properties(asterism_test_${arch} asterism_test_${arch}_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
+    set_target_properties(asterism_test_${arch} asterism_test_${arch}_kernels asterism_test_${arch}_row_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
     set_target_properties(asterism_test_${arch} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/instruction_sets/${arch})
   endforeach()
 endif()

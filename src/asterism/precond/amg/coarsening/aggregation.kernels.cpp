@@ -17,7 +17,7 @@ namespace {
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
-constexpr i32 in_set = 1;  // of independent_set()
+constexpr i32 member = 1;  // of independent_set()
 
 /// Of the numbers of at most `few` nodes the most frequent one, of several the least; -1: none has one. Which are equal is a coin toss, so
 /// all pairs are compared.
@@ -65,9 +65,9 @@ void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancel
         cancel, n,
         [below, t = T.data(), is_active = active.data(), ptr = g.ptr.data(), col = g.col.data(), map = &g.map, of = root.data()](i64 v) {
           if (!is_active[v + below]) return;
-          i32 first = t[v + below] == in_set ? i32(v) + below : -1;
-          for (auto p = ptr[v + 1] - 1; p >= ptr[v]; --p) first = t[col[p]] == in_set ? col[p] : first;
-          if (first >= 0) of[v + below] = map->global(t[v + below] == in_set ? i32(v) + below : first);
+          i32 first = t[v + below] == member ? i32(v) + below : -1;
+          for (auto p = ptr[v + 1] - 1; p >= ptr[v]; --p) first = t[col[p]] == member ? col[p] : first;
+          if (first >= 0) of[v + below] = map->global(t[v + below] == member ? i32(v) + below : first);
         });
     g.halo.update(root.data());
   };
@@ -81,7 +81,7 @@ void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancel
   share_active();
   independent_set(g, in_order, active, T, 32, cancel);
   for (i32 v = 0; v < n; ++v)
-    if (T[v + below] == in_set) {
+    if (T[v + below] == member) {
       i64 free = g.with_self ? -1 : 0;  // v itself is free
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
       // a root with few free neighbours would found a small aggregate: the level below gets dense
