@@ -1,6 +1,9 @@
 // What tasks of queues work on: scalars that are pending, sums of teams of threads, memory that is kept and counted.
 #include <gtest/gtest.h>
 #include <unistd.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -163,6 +166,19 @@ TEST(Memory, BlocksThatFollowEachOtherBeginAtDifferentPlacesOfAPage) {
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool keeps_outside_set_ups = false;
+
+TEST(Memory, TheSanitizerSeesTheFirstByteThatWasNotAskedFor) {
+  for (std::size_t const bytes : {1u, 24u, 64u, 65u, 4095u, 70001u, 9u << 20, (9u << 20) + 3}) {
+    for (int again = 0; again < 2; ++again) {  // a block that was in use before too
+      host::KeepFreed const keep;
+      Array const a(bytes);
+      auto const* const data = a.as<char>();
+      EXPECT_FALSE(__asan_region_is_poisoned(const_cast<char*>(data), bytes)) << bytes;
+      EXPECT_TRUE(__asan_address_is_poisoned(data + bytes)) << bytes;
+      EXPECT_TRUE(__asan_address_is_poisoned(data - 1)) << bytes;
+    }
+  }
+}
 #else
 constexpr bool keeps_outside_set_ups = true;
 #endif

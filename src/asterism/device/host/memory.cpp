@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "asterism/base/error.hpp"
 #include "asterism/device/host/team.hpp"
 
@@ -155,6 +159,20 @@ Allocator const* keep(Allocator a) {
   return all->back().get();
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/// Only the bytes that were asked for may be touched: the sanitizer itself sees the block with what rounding adds.
+Block guarded(Block const& b, std::size_t bytes) {
+  auto const* const data = static_cast<char const*>(b.data);
+  ASAN_POISON_MEMORY_REGION(data - b.behind, b.behind);
+  ASAN_POISON_MEMORY_REGION(data + bytes, b.capacity - b.behind - bytes);
+  return b;
+}
+void unguard(Block const& b) { ASAN_UNPOISON_MEMORY_REGION(static_cast<char const*>(b.data) - b.behind, b.capacity); }
+#else
+Block guarded(Block const& b, std::size_t) { return b; }
+void unguard(Block const&) {}
+#endif
+
 /// Counts a block before it is there, and no longer where it is not got.
 struct Counted {
   explicit Counted(std::size_t n) : bytes(n) {
@@ -223,7 +241,7 @@ Block allocate(std::size_t bytes) {
       k.blocks.erase(fit);
       drop_behind(begin, capacity, b.capacity);
       counted.kept = true;
-      return b;
+      return guarded(b, bytes);
     }
     // what is kept does not add to the most that was in use
     auto const most = most_written.load(), now = in_use.load();
@@ -241,7 +259,7 @@ Block allocate(std::size_t bytes) {
   if (in_set_up) advise(static_cast<std::byte*>(data), whole);
   else if (is_large) madvise(data, whole, MADV_HUGEPAGE);
   counted.kept = true;
-  return {static_cast<char*>(data) + behind, capacity, capacity, nullptr, behind};
+  return guarded({static_cast<char*>(data) + behind, capacity, capacity, nullptr, behind}, bytes);
 }
 
 void shrink(Block& block, std::size_t bytes) noexcept {
@@ -281,6 +299,7 @@ std::size_t available_memory() {
 void release(Block block) noexcept {
   in_use -= block.counted;
   if (block.from) return block.from->release(block.data, block.capacity);
+  unguard(block);
   void* const data = static_cast<char*>(block.data) - block.behind;
   if (block.capacity >= large) {
     auto& k = kept();
