@@ -33,8 +33,7 @@ class ProductPlaces {
     std::int32_t row, shape;
   };
   struct Share {  ///< what a thread found
-    std::int32_t end = 0;
-    std::vector<Group> groups;
+    std::vector<Group> groups;  ///< and one behind the last
     ProductShapes shapes;
     std::vector<std::uint8_t> places;
   };
