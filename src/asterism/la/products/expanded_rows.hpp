@@ -113,7 +113,7 @@ void sum_vectors(std::uint8_t const* place, std::int64_t terms, std::int32_t con
   using Mask = typename E::Mask;
   typename E::Vector sums[vectors] = {};
   for (std::int64_t t = 0; t < terms; ++t, place += vectors * bytes_of_vector<T>(form)) {
-    T const* const b = right.values(rows[t] + shift);
+    T const* const b = right.roomy_values(rows[t] + shift);
     auto const a = E::all(factors[t * stride]);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) {

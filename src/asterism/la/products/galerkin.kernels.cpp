@@ -107,7 +107,8 @@ class WindowRight {
     auto const first = far_->ptr[far(k)];
     return {far_->col.data() + first, far_->val.data() + first, far_->ptr[far(k) + 1] - first, far_->nnz() - first};
   }
-  T const* values(i32 k) const { return map_->is_own(k) ? window_->values(k - map_->below) : far_values_.at(far_->ptr[far(k)]); }
+  T const* values(i32 k) const { return map_->is_own(k) ? window_->values(k - map_->below) : far_->val.data() + far_->ptr[far(k)]; }
+  T const* roomy_values(i32 k) const { return map_->is_own(k) ? values(k) : far_values_.at(far_->ptr[far(k)]); }
   RowShape shape(i32 k) const {
     if (map_->is_own(k)) return window_->shape(k - map_->below);
     return {far_->ptr[far(k)] < far_->ptr[far(k) + 1] ? -2 - k : RowShape::empty, 0};

@@ -81,10 +81,14 @@ class WideRight {
         own_(rows.own.val.data(), rows.own.nnz()),
         far_(rows.far.val.data(), rows.far.nnz()) {}
   auto row(i32 k) const { return rows_->row(k); }
-  [[gnu::always_inline]] T const* values(i32 k) const {
+  T const* values(i32 k) const {
     auto const at = begin_[k];
-    if (std::uint64_t(at) < std::uint64_t(own_.limit())) [[likely]] return own_.data() + at;
-    return values_apart(at);
+    return at >= 0 ? own_.data() + at : far_.data() + far_begin_[~at];
+  }
+  /// The same, where more may be read (expanded_rows.hpp).
+  T const* roomy_values(i32 k) const {
+    auto const at = begin_[k];
+    return at >= 0 ? own_.at(at) : far_.at(far_begin_[~at]);
   }
   RowShape shape(i32 k) const { return shapes_[k]; }
 
@@ -92,7 +96,7 @@ class WideRight {
   struct Near {
     i64 const* begin;
     T const* own;
-    T const* values(i32 k) const { return own + begin[k]; }
+    T const* roomy_values(i32 k) const { return own + begin[k]; }
   };
   Near near() const { return {begin_, own_.data()}; }
   /// Which rows these are: the first, and one behind the last.
@@ -102,8 +106,6 @@ class WideRight {
   }
 
  private:
-  [[gnu::noinline]] T const* values_apart(i64 at) const { return at >= 0 ? own_.at(at) : far_.at(far_begin_[~at]); }
-
   WideRows<T> const* rows_;
   RowShape const* shapes_;
   i64 const *begin_, *far_begin_;

@@ -32,7 +32,7 @@ i64 multiply_near(Group const* groups, i64 g, i64 stop, ProductShapes::Shape con
       auto const ask = [](auto const* p) { __builtin_prefetch(reinterpret_cast<void const*>(std::uintptr_t(p) + 2560)); };
       ask(columns);
       ask(A.val + at);
-      ask(right.values(columns[n - 1]));
+      ask(right.roomy_values(columns[n - 1]));
       with_vectors<T>(shape.form, shape.length, [&](auto form, auto vectors) {
         sum_vectors<form.value, vectors.value>(places + shape.places, n, columns, 0, A.val + at, 1, right, C.val + C.ptr[i], shape.length);
       });
