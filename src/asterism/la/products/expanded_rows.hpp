@@ -140,8 +140,9 @@ class TermPlaces {
  public:
   /// f(q) is the place of value q of n. False if they do not ascend.
   template <class F>
-  bool set(std::int64_t n, F const& f) {
-    std::memset(numbers_, 0, sizeof numbers_);
+  bool set(PlaceForm form, std::int64_t n, F const& f) {
+    bool const indices = form != PlaceForm::masks;
+    if (indices) std::memset(numbers_, 0, sizeof numbers_);
     std::memset(masks_, 0, sizeof masks_);
     std::memset(from_, 0, sizeof from_);
     for (std::int64_t q = 0, last = -1; q < n; ++q) {
@@ -149,7 +150,7 @@ class TermPlaces {
       if (place <= last) return false;
       if (masks_[v] == 0) from_[v] = std::uint8_t(q);
       masks_[v] |= Mask(1u << place % lanes<T>);
-      numbers_[place] = std::uint8_t(128 + q);
+      if (indices) numbers_[place] = std::uint8_t(128 + q);
       last = place;
     }
     return true;

@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <algorithm>
 #include <utility>
 
 #include "asterism/base/format.hpp"
@@ -39,7 +39,8 @@ Rows<double> pattern_of(Rows<T> const& rows) {
 template <class T>
 class FactorValues {
  public:
-  FactorValues(Factor const& f, comm::Cancellation& cancel) : form_(f.form), shares_(f.form == Form::plain && f.matrix.comm().size() == 1), rows_(rows_of<T>(f, cancel)) {
+  FactorValues(Factor const& f, comm::Cancellation& cancel)
+      : form_(f.form), shares_(f.form == Form::plain && f.matrix.comm().size() == 1), rows_(rows_of<T>(f, cancel)) {
     if (form_ == Form::plain) return;
     auto const given = numbered(pattern_of(rows_of<T>(f.matrix.converted(dtype_v<T>))));
     auto const numbers = transpose(given, f.matrix.range(), f.matrix.domain(), false, cancel);
@@ -149,7 +150,8 @@ class BlockRows {
       std::copy_n(from + a.below, a.inside, values.data() + a.diagonal);
       std::copy_n(from + a.below + a.inside, a.above, to + a.coupling + a.below);
     }
-    return pattern.with_block_values(dtype_v<T>, values.array().view(0, std::size_t(diagonal_) * sizeof(T)), coupling, device::Memory::host);
+    return pattern.with_block_values(dtype_v<T>, values.array().view(0, std::size_t(diagonal_) * sizeof(T)), coupling,
+                                     device::Memory::host);
   }
 
  private:
@@ -183,7 +185,7 @@ struct ProductPlan::StepsOf final : Steps {
   };
   std::vector<FactorValues<T>> factors;
   std::vector<Step> steps;
-  BlockRows<T> blocks;              // of the last product
+  BlockRows<T> blocks;          // of the last product
   std::vector<Buffer<T>> made;  // values of the last products, to be used again when nobody has them any more
 
   StepsOf(std::span<Factor const> given, comm::Cancellation& cancel) {
@@ -246,7 +248,8 @@ ProductPlan::ProductPlan(std::span<Factor const> factors) {
   });
   steps_->dtype = dtype;
   for (auto const& f : factors)  // their places alone
-    factors_.push_back({f.matrix.general().with_block_values(f.matrix.dtype(), device::Array(0), device::Array(0), device::Memory::host), f.form});
+    factors_.push_back(
+        {f.matrix.general().with_block_values(f.matrix.dtype(), device::Array(0), device::Array(0), device::Memory::host), f.form});
 }
 
 Matrix const& ProductPlan::first() const { return steps_->first; }

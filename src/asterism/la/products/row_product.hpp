@@ -168,17 +168,18 @@ void multiply_group(u8 const* places, RowGroup<T> const& in, Right const& right,
 template <class T, class Right>
 void multiply_vectors(u8 const* place, PlaceForm form, RowGroup<T> const& in, Right const& right, T* sums, i64 length) {
   if constexpr (Expansion<T>::exists)
-    with_vectors<T>(form, length, [&]<PlaceForm is, int vectors>(std::integral_constant<PlaceForm, is>, std::integral_constant<int, vectors>) {
-      auto const row = [&](i32 w, T* to) {
-        sum_vectors<is, vectors>(place, in.length, in.columns, in.shift, in.values + w, in.width, right, to, length);
-      };
-      if (in.width == 1) return row(0, sums);
-      T values[most_expanded];
-      for (i32 w = 0; w < in.width; ++w) {
-        row(w, values);
-        for (i64 l = 0; l < length; ++l) sums[l * in.width + w] = values[l];
-      }
-    });
+    with_vectors<T>(form, length,
+                    [&]<PlaceForm is, int vectors>(std::integral_constant<PlaceForm, is>, std::integral_constant<int, vectors>) {
+                      auto const row = [&](i32 w, T* to) {
+                        sum_vectors<is, vectors>(place, in.length, in.columns, in.shift, in.values + w, in.width, right, to, length);
+                      };
+                      if (in.width == 1) return row(0, sums);
+                      T values[most_expanded];
+                      for (i32 w = 0; w < in.width; ++w) {
+                        row(w, values);
+                        for (i64 l = 0; l < length; ++l) sums[l * in.width + w] = values[l];
+                      }
+                    });
 }
 template <class T, class Right>
 void multiply_group(u8 const* all, Places at, RowGroup<T> const& in, Right const& right, T* sums, i64 length) {
@@ -332,13 +333,12 @@ class Multiplier {
     else {
       i64 const vectors = (length + lanes<T> - 1) / lanes<T>, sums = vectors * in.length;
       if (length == 0 || length > most_expanded || sums > multiplications) return {};
-      i64 longest = 0;
-      for (i64 t = 0; t < in.length; ++t) longest = std::max(longest, right_.row(in.columns[t] + in.shift).size);
-      // indices are faster, and masks smaller
-      auto form = longest <= lanes<T> ? PlaceForm::indices : PlaceForm::indices_from;
-      if (alone_ || places_.size() > most_indices) {
-        if (vectors > 4 || 3 * sums > 2 * multiplications) return {};
-        form = PlaceForm::masks;
+      auto form = PlaceForm::masks;  // smaller than indices, which are faster
+      if (!alone_ && places_.size() <= most_indices) {
+        auto const fits = [&](i32 k) { return right_.row(k + in.shift).size <= lanes<T>; };
+        form = std::all_of(in.columns, in.columns + in.length, fits) ? PlaceForm::indices : PlaceForm::indices_from;
+      } else if (vectors > 4 || 3 * sums > 2 * multiplications) {
+        return {};
       }
       auto const begin = places_.size();
       places_.resize(begin + std::size_t(sums * bytes_of_vector<T>(form)));
@@ -346,7 +346,8 @@ class Multiplier {
       TermPlaces<T> places;
       for (i64 t = 0; t < in.length; ++t) {
         auto const row = right_.row(in.columns[t] + in.shift);
-        if (!places.set(row.size, [&](i64 q) { return place_of_.data()[row.columns[q]]; })) return places_.resize(begin), std::nullopt;
+        if (!places.set(form, row.size, [&](i64 q) { return place_of_.data()[row.columns[q]]; }))
+          return places_.resize(begin), std::nullopt;
         to = places.write(form, vectors, to);
       }
       return Places{i64(begin), form};

@@ -80,7 +80,9 @@ Rows<T> sparse_product(Rows<T> const& A, Part part, WideRows<T> const& B, comm::
     std::lock_guard const lock(mutex);
     places->shares_.push_back(std::move(share));
   });
-  if (places) std::sort(places->shares_.begin(), places->shares_.end(), [](auto const& x, auto const& y) { return x.groups.back().row < y.groups.back().row; });
+  if (places)
+    std::sort(places->shares_.begin(), places->shares_.end(),
+              [](auto const& x, auto const& y) { return x.groups.back().row < y.groups.back().row; });
   return C;
 }
 
