@@ -141,6 +141,46 @@ def test_rows_that_are_alike_and_rows_that_are_not(dtype):
         np.testing.assert_array_equal(one_go.data, again.data)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "entries", [1, 2, 7, 8, 9, 16, 17, 40, 60, 61, 64, 65]
+)  # rows of vectors, whole or not, and longer ones
+def test_rows_of_every_length(dtype, entries):
+    """Rows alike, and rows that are not; single ones and several with the same columns."""
+    rng = np.random.default_rng(entries)
+    n = 700
+    B = sp.diags_array([np.ones(n)] * entries, offsets=range(-3, entries - 3), shape=(n, n), format="csr")
+    B = sp.csr_array(
+        sp.vstack([B[: n // 2], sp.csr_array((n - n // 2, n))]) + sp.random_array((n, n), density=0.001, rng=rng)
+    )
+    A = sp.diags_array([1.0, 2.0, -1.0, 3.0, 1.0], offsets=[-9, -1, 0, 1, 30], shape=(n, n), format="csr")
+    A = A[
+        np.sort(np.append(np.arange(n), [5, 6, 6, 100, 101, 101, 101, 400]))
+    ]  # some have the columns of the one before
+    S, Q = (sp.csr_array(M, dtype=dtype) for M in (A, B))
+    for M in (S, Q):
+        M.data[:] = rng.standard_normal(M.nnz)
+        if M.dtype.kind == "c":
+            M.data += 1j * rng.standard_normal(M.nnz)
+    one, other = am.Matrix.from_scipy(S), am.Matrix.from_scipy(Q)
+    plan = am.ProductPlan(one.with_values(0 * S.data), other)
+    again, whole = plan.multiply(one, other).to_scipy(), (one @ other).to_scipy()
+    np.testing.assert_array_equal(again.data, whole.data)
+    bound = 20 * np.finfo(dtype).eps * (abs(S) @ abs(Q))
+    assert (abs(again - S @ Q) - bound).max() <= 0
+
+
+def test_a_plan_holds_no_values_of_its_factors():
+    A = am.gallery.poisson((40, 40))
+    values = A.to_scipy().data.copy()
+    plan = am.ProductPlan(A, A)
+    wanted = plan.matrix.to_scipy().data.copy()
+    del A
+    for factor in (1.0, 2.0):
+        again = am.gallery.poisson((40, 40)).with_values(factor * values)
+        np.testing.assert_array_equal(plan.multiply(again, again).to_scipy().data, factor**2 * wanted)
+
+
 def test_products_of_a_plan_stay_as_they_are():
     """Its memory is used again only when nobody has the product, nor an array of it."""
     A = am.gallery.poisson((30, 30))

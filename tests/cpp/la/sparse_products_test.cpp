@@ -217,7 +217,7 @@ TEST(ProductShapes, ForgottenOnesHaveNumbersOfTheirOwn) {
       double const factors[] = {1, 2, 3, 4, double(n)};
       ValueWords<double> const words(factors, n);
       ASSERT_LT(shapes.find(n, shape_of, words), 0);
-      auto const found = shapes.add(columns, 3, n);
+      auto const found = shapes.add(columns, 3, {n});
       numbers.push_back(shapes.identity(found));
       EXPECT_EQ(shapes.find(n, shape_of, words), found);
       double const others[] = {-1, 2, 3, 4, -double(n)};

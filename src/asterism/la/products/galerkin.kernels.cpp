@@ -100,13 +100,15 @@ class Window {
 template <class T>
 class WindowRight {
  public:
-  WindowRight(Window<T> const& window, Rows<T> const& far, ColumnMap const& map) : window_(&window), far_(&far), map_(&map) {}
+  WindowRight(Window<T> const& window, Rows<T> const& far, ColumnMap const& map)
+      : window_(&window), far_(&far), map_(&map), far_values_(far.val.data(), far.nnz()) {}
   typename WideRows<T>::Row row(i32 k) const {
     if (map_->is_own(k)) return window_->row(k - map_->below);
     auto const first = far_->ptr[far(k)];
     return {far_->col.data() + first, far_->val.data() + first, far_->ptr[far(k) + 1] - first, far_->nnz() - first};
   }
   T const* values(i32 k) const { return map_->is_own(k) ? window_->values(k - map_->below) : far_->val.data() + far_->ptr[far(k)]; }
+  T const* roomy_values(i32 k) const { return map_->is_own(k) ? values(k) : far_values_.at(far_->ptr[far(k)]); }
   RowShape shape(i32 k) const {
     if (map_->is_own(k)) return window_->shape(k - map_->below);
     return {far_->ptr[far(k)] < far_->ptr[far(k) + 1] ? -2 - k : RowShape::empty, 0};
@@ -117,6 +119,7 @@ class WindowRight {
   Window<T> const* window_;
   Rows<T> const* far_;
   ColumnMap const* map_;
+  RoomyValues<T> far_values_;
 };
 
 /// Rows of that part of A, times P, that R takes from other ranks. Collective.

@@ -35,7 +35,8 @@ Matrix scaled(std::complex<double> alpha, Matrix const& A);
 Matrix transposed(Matrix const& A, bool conjugate);
 
 /// A product whose places are found once: new values at the same places cost multiplications, and messages with values alone. Memory: the
-/// factors' places, the rows of other ranks, the inner products, the values of two products, and what ProductPlaces says.
+/// factors' places, on several ranks or transposed their values too, the rows of other ranks, the inner products, the values of the first
+/// product and of two more, and what ProductPlaces says.
 class ProductPlan {
  public:
   /// The symbolic phase, and the first product. As product(), of two or more factors.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -38,7 +39,8 @@ Rows<double> pattern_of(Rows<T> const& rows) {
 template <class T>
 class FactorValues {
  public:
-  FactorValues(Factor const& f, comm::Cancellation& cancel) : form_(f.form), rows_(rows_of<T>(f, cancel)) {
+  FactorValues(Factor const& f, comm::Cancellation& cancel)
+      : form_(f.form), shares_(f.form == Form::plain && f.matrix.comm().size() == 1), rows_(rows_of<T>(f, cancel)) {
     if (form_ == Form::plain) return;
     auto const given = numbered(pattern_of(rows_of<T>(f.matrix.converted(dtype_v<T>))));
     auto const numbers = transpose(given, f.matrix.range(), f.matrix.domain(), false, cancel);
@@ -53,15 +55,20 @@ class FactorValues {
   }
   Rows<T> const& rows() const { return rows_; }
   void take(Matrix const& A) {
+    if (form_ == Form::plain) return take_values(rows_, A.converted(dtype_v<T>));
     auto const given = rows_of<T>(A.converted(dtype_v<T>));
-    if (form_ == Form::plain) return (void)(rows_.val = given.val);
     forest_.bcast(given.val.data(), rows_.val.data());
     if (form_ == Form::conjugate_transposed)
       for (auto& v : rows_.val) v = conj(v);
   }
+  /// Does not hold the values of a matrix any longer.
+  void release() {
+    if (shares_) rows_.val = {};
+  }
 
  private:
   Form form_;
+  bool shares_;  // the arrays of a matrix
   Rows<T> rows_;
   comm::StarForest forest_;
 };
@@ -89,11 +96,73 @@ class RightRows {
     rows_.own.val = B.val;
     if (several_) forest_.bcast(B.val.data(), rows_.far.val.data());
   }
+  void release() { rows_.own.val = {}; }
 
  private:
   WideRows<T> rows_;
   comm::StarForest forest_;
   bool several_;
+};
+
+/// Where rows of a product on several ranks are written: those without columns of other ranks where they are in the diagonal block, and
+/// the others behind all of it, from where their entries go to both blocks.
+template <class T>
+class BlockRows {
+ public:
+  BlockRows() = default;
+  explicit BlockRows(Rows<T> const& C) {
+    rows_.count = C.count;
+    if (C.map.ghosts.empty()) {
+      rows_.ptr = C.ptr;
+      diagonal_ = size_ = C.nnz();
+      return;
+    }
+    rows_.ptr = Buffer<std::int64_t>(std::int64_t(C.count) + 1, 0);
+    for (std::int32_t i = 0; i < C.count; ++i) {
+      auto first = C.ptr[i], last = C.ptr[i + 1];
+      while (first < last && C.col[first] < C.map.below) ++first;
+      while (first < last && C.col[last - 1] >= C.map.below + C.map.own) --last;
+      auto const below = first - C.ptr[i], above = C.ptr[i + 1] - last;
+      rows_.ptr[i] = diagonal_;
+      if (below + above > 0) apart_.push_back({i, below, last - first, above, diagonal_, coupling_});
+      diagonal_ += last - first;
+      coupling_ += below + above;
+    }
+    size_ = diagonal_;
+    for (auto const& a : apart_) {
+      rows_.ptr[a.row] = size_;
+      size_ += a.below + a.inside + a.above;
+    }
+  }
+  std::int64_t size() const { return size_; }
+  /// For values of that size.
+  Rows<T> rows(Buffer<T> values) const {
+    auto out = rows_;
+    out.val = std::move(values);
+    return out;
+  }
+  Matrix matrix(Buffer<T> const& values, Matrix const& pattern) const {
+    device::Array const coupling(std::size_t(coupling_) * sizeof(T));
+    auto* const to = coupling.as<T>();
+    for (auto const& a : apart_) {
+      auto const* const from = values.data() + rows_.ptr[a.row];
+      std::copy_n(from, a.below, to + a.coupling);
+      std::copy_n(from + a.below, a.inside, values.data() + a.diagonal);
+      std::copy_n(from + a.below + a.inside, a.above, to + a.coupling + a.below);
+    }
+    return pattern.with_block_values(dtype_v<T>, values.array().view(0, std::size_t(diagonal_) * sizeof(T)), coupling,
+                                     device::Memory::host);
+  }
+
+ private:
+  struct Apart {
+    std::int32_t row;
+    std::int64_t below, inside, above;  // entries
+    std::int64_t diagonal, coupling;    // where they begin in the blocks
+  };
+  Rows<T> rows_;
+  std::vector<Apart> apart_;
+  std::int64_t diagonal_ = 0, coupling_ = 0, size_ = 0;
 };
 
 }  // namespace
@@ -116,6 +185,7 @@ struct ProductPlan::StepsOf final : Steps {
   };
   std::vector<FactorValues<T>> factors;
   std::vector<Step> steps;
+  BlockRows<T> blocks;          // of the last product
   std::vector<Buffer<T>> made;  // values of the last products, to be used again when nobody has them any more
 
   StepsOf(std::span<Factor const> given, comm::Cancellation& cancel) {
@@ -128,7 +198,17 @@ struct ProductPlan::StepsOf final : Steps {
       auto C = sparse_product(left, Part::all, right.rows(), cancel, &places);
       steps.push_back({std::move(right), std::move(C), std::move(places)});
     }
-    first = matrix_on(steps.back().product, space_of_product(given), columns);
+    auto& last = steps.back().product;
+    first = matrix_on(last, space_of_product(given), columns);
+    blocks = BlockRows<T>(last);
+    last = {};
+    release();
+  }
+
+  /// A plan holds no values of matrices that others may have let go.
+  void release() {
+    for (auto& f : factors) f.release();
+    steps.front().right.release();
   }
 
   /// For the values of a product. Fresh pages can take as long as the multiplications.
@@ -147,30 +227,29 @@ struct ProductPlan::StepsOf final : Steps {
   Matrix multiply(std::span<Matrix const> matrices, comm::Cancellation& cancel) override {
     for (std::size_t i = 0; i < factors.size(); ++i) factors[i].take(matrices[i]);
     auto const* right = &factors.back().rows();
+    auto const values = values_of_product(blocks.size());
+    auto const product = blocks.rows(values);
     for (std::size_t s = 0; s < steps.size(); ++s) {
       auto& step = steps[s];
       step.right.take(*right);
-      bool const is_matrix = s + 1 == steps.size() && first.comm().size() == 1;  // its values become the matrix's
-      if (is_matrix) step.product.val = values_of_product(step.product.nnz());
-      step.places.multiply(factors[factors.size() - 2 - s].rows(), step.right.rows(), step.product, cancel);
-      right = &step.product;
+      right = s + 1 < steps.size() ? &step.product : &product;
+      step.places.multiply(factors[factors.size() - 2 - s].rows(), step.right.rows(), *right, cancel);
     }
-    if (first.comm().size() == 1) {
-      auto const values = std::exchange(steps.back().product.val, {}).array();
-      return first.with_block_values(dtype_v<T>, values.view(0, std::size_t(right->nnz()) * sizeof(T)), device::Array(0),
-                                     device::Memory::host);
-    }
-    return first.with_values(dtype_v<T>, right->nnz(), right->val.data());
+    release();
+    return blocks.matrix(values, first);
   }
 };
 
-ProductPlan::ProductPlan(std::span<Factor const> factors) : factors_(factors.begin(), factors.end()) {
+ProductPlan::ProductPlan(std::span<Factor const> factors) {
   check_factors(factors);
   auto const dtype = dtype_of(factors);
   steps_ = run_product(factors[0].matrix.comm(), dtype, "MatMatMultSym", describe(factors), [&](auto tag, comm::Cancellation& cancel) {
     return std::shared_ptr<Steps>(std::make_shared<StepsOf<typename decltype(tag)::type>>(factors, cancel));
   });
   steps_->dtype = dtype;
+  for (auto const& f : factors)  // their places alone
+    factors_.push_back(
+        {f.matrix.general().with_block_values(f.matrix.dtype(), device::Array(0), device::Array(0), device::Memory::host), f.form});
 }
 
 Matrix const& ProductPlan::first() const { return steps_->first; }

@@ -1,6 +1,7 @@
 // One row of a product after the other, for the kernels of products alone (*.kernels.cpp).
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "asterism/la/formats/simd_group.hpp"
+#include "asterism/la/products/expanded_rows.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
 
@@ -20,6 +22,7 @@ using u8 = std::uint8_t;
 
 constexpr i32 most_rows = 8;                                // that are multiplied together
 constexpr std::size_t most_places = std::size_t(4) << 20;   // of shapes, where rows need not keep theirs
+constexpr std::size_t most_indices = std::size_t(1) << 18;  // bytes of places that are written as indices
 constexpr std::size_t most_results = std::size_t(1) << 18;  // values of rows that are found again
 
 /// Up to `width` rows with the same columns, and of each column one value a row.
@@ -75,20 +78,38 @@ class WideRight {
         shapes_(shapes),
         begin_(rows.begin.data()),
         far_begin_(rows.far.ptr.data()),
-        own_(rows.own.val.data()),
-        far_(rows.far.val.data()) {}
+        own_(rows.own.val.data(), rows.own.nnz()),
+        far_(rows.far.val.data(), rows.far.nnz()) {}
   auto row(i32 k) const { return rows_->row(k); }
   T const* values(i32 k) const {
     auto const at = begin_[k];
-    return at >= 0 ? own_ + at : far_ + far_begin_[~at];
+    return at >= 0 ? own_.data() + at : far_.data() + far_begin_[~at];
+  }
+  /// The same, where more may be read (expanded_rows.hpp).
+  T const* roomy_values(i32 k) const {
+    auto const at = begin_[k];
+    return at >= 0 ? own_.at(at) : far_.at(far_begin_[~at]);
   }
   RowShape shape(i32 k) const { return shapes_[k]; }
+
+  /// Rows of here, where nothing is to be asked.
+  struct Near {
+    i64 const* begin;
+    T const* own;
+    T const* roomy_values(i32 k) const { return own + begin[k]; }
+  };
+  Near near() const { return {begin_, own_.data()}; }
+  /// Which rows these are: the first, and one behind the last.
+  std::pair<i32, i32> range_of_near() const {
+    auto const* const first = begin_ + rows_->below;
+    return {rows_->below, i32(std::lower_bound(first, first + rows_->own.count, own_.limit()) - begin_)};
+  }
 
  private:
   WideRows<T> const* rows_;
   RowShape const* shapes_;
   i64 const *begin_, *far_begin_;
-  T const *own_, *far_;
+  RoomyValues<T> own_, far_;
 };
 
 /// to[place[q]] += a0 b0[q] + a1 b1[q] + ..., one after the other, for `together` rows on the right and `width` ones of the product.
@@ -143,8 +164,27 @@ void multiply_group(u8 const* places, RowGroup<T> const& in, Right const& right,
     }
   });
 }
+/// The same of rows whose places are vectors; several at a time are rare.
 template <class T, class Right>
-void multiply_group(u8 const* places, RowGroup<T> const& in, Right const& right, T* sums, i64 length) {
+void multiply_vectors(u8 const* place, PlaceForm form, RowGroup<T> const& in, Right const& right, T* sums, i64 length) {
+  if constexpr (Expansion<T>::exists)
+    with_vectors<T>(form, length,
+                    [&]<PlaceForm is, int vectors>(std::integral_constant<PlaceForm, is>, std::integral_constant<int, vectors>) {
+                      auto const row = [&](i32 w, T* to) {
+                        sum_vectors<is, vectors>(place, in.length, in.columns, in.shift, in.values + w, in.width, right, to, length);
+                      };
+                      if (in.width == 1) return row(0, sums);
+                      T values[most_expanded];
+                      for (i32 w = 0; w < in.width; ++w) {
+                        row(w, values);
+                        for (i64 l = 0; l < length; ++l) sums[l * in.width + w] = values[l];
+                      }
+                    });
+}
+template <class T, class Right>
+void multiply_group(u8 const* all, Places at, RowGroup<T> const& in, Right const& right, T* sums, i64 length) {
+  auto const* const places = all + at.begin;
+  if (at.form != PlaceForm::each) return multiply_vectors(places, at.form, in, right, sums, length);
   switch (in.width) {
     case 1: return multiply_group<1>(places, in, right, sums, length);
     case 2: return multiply_group<2>(places, in, right, sums, length);
@@ -203,11 +243,11 @@ class Multiplier {
       columns = ascending_ ? ordered_.data() : list_.data();
       if (equal_) {
         places_.clear();
-        append_places(in, columns, length);
+        auto const places = append_places(in, columns, length);
         auto const at = results_.size();
         results_.resize(at + std::size_t(length * in.width + chunk));
-        multiply_group(places_.data(), in, right_, results_.data() + at, length);
-        found_ = shapes_.add(columns, length, i64(at));
+        multiply_group(places_.data(), places, in, right_, results_.data() + at, length);
+        found_ = shapes_.add(columns, length, {i64(at)});
         return {columns, 0, length, results_.data() + at, in.width};
       }
       auto const places = append_places(in, columns, length);
@@ -215,7 +255,7 @@ class Multiplier {
     }
     auto const& shape = shapes_[found_];
     T* const sums = room_in(sums_, shape.length * in.width);
-    multiply_group(places_.data() + shape.places, in, right_, sums, shape.length);
+    multiply_group(places_.data(), {shape.places, shape.form}, in, right_, sums, shape.length);
     if (columns && ascending_) return {columns, 0, shape.length, sums, in.width};
     return {shapes_.columns(shape), shapes_.shift(), shape.length, sums, in.width};
   }
@@ -256,12 +296,14 @@ class Multiplier {
 
   /// Appends the places of the terms of a group with these columns, and tells where they begin: how many rows on the right with the same
   /// columns follow each other, how many columns, and their places.
-  i64 append_places(RowGroup<T> const& in, i32 const* columns, i64 length) {
+  Places append_places(RowGroup<T> const& in, i32 const* columns, i64 length) {
     auto* const place_of = place_of_.data();
     for (i64 l = 0; l < length; ++l) place_of[columns[l]] = i32(l);
     auto const row_of = [&](i64 t) { return right_.row(in.columns[t] + in.shift); };
     i64 begin = 0, terms = 0;
     for (i64 t = 0; t < in.length; ++t) terms += 2 + row_of(t).size;
+    if (in.width == 1)
+      if (auto const vectors = append_vectors(in, length, terms - 2 * in.length)) return *vectors;
     with_place(length, [&](auto tag) {
       using Place = decltype(tag);
       places_.resize((places_.size() + sizeof(Place) - 1) / sizeof(Place) * sizeof(Place));
@@ -282,7 +324,34 @@ class Multiplier {
       }
       places_.resize(std::size_t(reinterpret_cast<u8*>(to) - places_.data()));
     });
-    return begin;
+    return {begin};
+  }
+
+  /// Appends the places of a row's terms as vectors, from place_of_, if that is faster.
+  std::optional<Places> append_vectors(RowGroup<T> const& in, i64 length, i64 multiplications) {
+    if constexpr (!Expansion<T>::exists) return {};
+    else {
+      i64 const vectors = (length + lanes<T> - 1) / lanes<T>, sums = vectors * in.length;
+      if (length == 0 || length > most_expanded || sums > multiplications) return {};
+      auto form = PlaceForm::masks;  // smaller than indices, which are faster
+      if (!alone_ && places_.size() <= most_indices) {
+        auto const fits = [&](i32 k) { return right_.row(k + in.shift).size <= lanes<T>; };
+        form = std::all_of(in.columns, in.columns + in.length, fits) ? PlaceForm::indices : PlaceForm::indices_from;
+      } else if (vectors > 4 || 3 * sums > 2 * multiplications) {
+        return {};
+      }
+      auto const begin = places_.size();
+      places_.resize(begin + std::size_t(sums * bytes_of_vector<T>(form)));
+      u8* to = places_.data() + begin;
+      TermPlaces<T> places;
+      for (i64 t = 0; t < in.length; ++t) {
+        auto const row = right_.row(in.columns[t] + in.shift);
+        if (!places.set(form, row.size, [&](i64 q) { return place_of_.data()[row.columns[q]]; }))
+          return places_.resize(begin), std::nullopt;
+        to = places.write(form, vectors, to);
+      }
+      return Places{i64(begin), form};
+    }
   }
 
   Right const right_;

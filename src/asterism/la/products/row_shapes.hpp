@@ -39,12 +39,20 @@ struct ValueWords {
   }
 };
 
+/// How the places of a row's terms are written: one after the other (row_product.hpp), or as vectors (expanded_rows.hpp).
+enum class PlaceForm : std::uint8_t { each, masks, indices, indices_from };
+struct Places {
+  std::int64_t begin;
+  PlaceForm form = PlaceForm::each;
+};
+
 /// Rows that one thread has multiplied, by the shapes of their factors' rows. The newest of each hash are found again.
 class ProductShapes {
  public:
   struct Shape {
     std::int64_t columns, places;  ///< where each begins
     std::int32_t length;           ///< columns
+    PlaceForm form;                ///< of places
   };
   ProductShapes() : columns_(chunk, 0), of_hash_(slots, -1) {}
 
@@ -78,15 +86,16 @@ class ProductShapes {
     return find_row();
   }
   std::int32_t shift() const { return shift_; }
+  Shape const* data() const { return shapes_.data(); }
   Shape const& operator[](std::int32_t shape) const { return shapes_[std::size_t(shape)]; }
   /// Eight more may be read.
   std::int32_t const* columns(Shape const& s) const { return columns_.data() + s.columns; }
   /// Whether rows are alike so often that it pays to look.
   bool pays() const { return 4 * misses_ < hits_ + 1024; }
   /// The row that find() did not find.
-  std::int32_t add(std::int32_t const* columns, std::int64_t length, std::int64_t places);
+  std::int32_t add(std::int32_t const* columns, std::int64_t length, Places places);
   /// One that will not be looked for, with its columns if they are there.
-  std::int32_t add_alone(std::int32_t const* columns, std::int64_t length, std::int64_t places);
+  std::int32_t add_alone(std::int32_t const* columns, std::int64_t length, Places places);
   /// Whether so much is held that it would leave the cache.
   bool is_full() const { return keys_.size() + columns_.size() - columns_before_ > most_held; }
   /// Finds none of them any more; they stay if they are kept. Later ones have other identities.

@@ -129,9 +129,9 @@ void ProductShapes::append(i32 const* columns, i64 length, i32 shift) {
   columns_.resize(columns_.size() + chunk);
 }
 
-i32 ProductShapes::add(i32 const* columns, i64 length, i64 places) {
+i32 ProductShapes::add(i32 const* columns, i64 length, Places places) {
   auto const number = i32(known_.size());
-  shapes_.push_back({i64(columns_.size() - chunk), places, i32(length)});
+  shapes_.push_back({i64(columns_.size() - chunk), places.begin, i32(length), places.form});
   append(columns, length, shift_);
   known_.push_back({i64(keys_.size()), terms_, i32(row_.size()) - terms_, i32(shapes_.size()) - 1, -1});
   keys_.insert(keys_.end(), row_.begin(), row_.end());
@@ -141,9 +141,9 @@ i32 ProductShapes::add(i32 const* columns, i64 length, i64 places) {
   return i32(shapes_.size()) - 1;
 }
 
-i32 ProductShapes::add_alone(i32 const* columns, i64 length, i64 places) {
+i32 ProductShapes::add_alone(i32 const* columns, i64 length, Places places) {
   shift_ = 0;
-  shapes_.push_back({i64(columns_.size() - chunk), places, i32(length)});
+  shapes_.push_back({i64(columns_.size() - chunk), places.begin, i32(length), places.form});
   if (columns) append(columns, length, 0);
   return i32(shapes_.size()) - 1;
 }

@@ -128,6 +128,9 @@ void append_in_shares(std::int32_t n, std::int64_t const* work, Rows<T>& rows, c
 /// Shares the arrays on one rank, merges the two blocks on several.
 template <class T>
 Rows<T> rows_of(Matrix const& A);
+/// New values for what rows_of() made of a matrix with these places; on several ranks into the array that is there.
+template <class T>
+void take_values(Rows<T>& rows, Matrix const& A);
 /// Back to a matrix; `columns` is the layout that the map's global indices live in.
 template <class T>
 Matrix matrix_of(Rows<T> const& rows, Layout const& row_layout, Layout const& columns);

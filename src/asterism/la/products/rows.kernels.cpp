@@ -74,6 +74,30 @@ Rows<T> rows_of(Matrix const& A) {
 }
 
 template <class T>
+void take_values(Rows<T>& rows, Matrix const& A) {
+  auto const& D = A.diagonal_block();
+  if (A.comm().size() == 1) return (void)(rows.val = Buffer<T>(D.values));
+  auto const& O = A.coupling_block();
+  auto const *dp = D.offsets.as<i64>(), *op = O.offsets.as<i64>();
+  auto const *dv = D.values.as<T>(), *ov = O.values.as<T>();
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, rows.count,
+      [=, col = rows.col.data(), ptr = rows.ptr.data(), to = rows.val.data(), below = rows.map.below](i64 begin, i64 end) {
+        for (auto i = begin; i < end; ++i) {
+          auto const first = i;
+          while (i < end && op[i] == op[i + 1]) ++i;
+          std::copy(dv + dp[first], dv + dp[i], to + ptr[first]);  // rows without columns of other ranks
+          if (i == end) break;
+          auto at = ptr[i], q = op[i];
+          for (; q < op[i + 1] && col[at] < below; ++q) to[at++] = ov[q];
+          at = i64(std::copy(dv + dp[i], dv + dp[i + 1], to + at) - to);
+          std::copy(ov + q, ov + op[i + 1], to + at);
+        }
+      });
+}
+
+template <class T>
 Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& columns) {
   Csr D, O;
   D.dtype = O.dtype = dtype_v<T>;
@@ -457,6 +481,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
 
 #define INSTANTIATE(T)                                                                                                                    \
   template Rows<T> rows_of(Matrix const&);                                                                                                \
+  template void take_values(Rows<T>&, Matrix const&);                                                                                     \
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
   template Matrix matrix_of(Rows<T>&&, Layout const&, Layout const&);                                                                     \
   template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \

@@ -19,7 +19,7 @@ Rows<T> sparse_product(Rows<T> const& A, Part part, WideRows<T> const& B, comm::
 
 /// Where each multiplication of A B goes in its row of C, once for all rows of a shape (row_shapes.hpp). Memory: 8 bytes a row, and for
 /// each multiplication of the shapes 1 byte where the row has at most 255 entries, 2 up to 65535, else 4; fewer where rows with the same
-/// columns follow each other.
+/// columns follow each other, or rows are summed as vectors (expanded_rows.hpp).
 class ProductPlaces {
  public:
   /// The values of A B into C. Reads and writes streams alone, but for the rows of B. Bits as those of sparse_product().
@@ -32,9 +32,8 @@ class ProductPlaces {
   struct Group {  ///< rows that are multiplied together
     std::int32_t row, shape;
   };
-  struct Share {  ///< what a thread found
-    std::int32_t end = 0;
-    std::vector<Group> groups;
+  struct Share {                ///< what a thread found
+    std::vector<Group> groups;  ///< and one behind the last
     ProductShapes shapes;
     std::vector<std::uint8_t> places;
   };

@@ -5,6 +5,42 @@
 #include "asterism/la/products/row_product.hpp"
 
 namespace asterism::la {
+namespace {
+
+/// Pointers of Rows, which stay in registers.
+template <class T>
+struct RowsView {
+  i64 const* ptr;
+  i32 const* col;
+  T* val;
+  explicit RowsView(Rows<T> const& rows) : ptr(rows.ptr.data()), col(rows.col.data()), val(rows.val.data()) {}
+};
+
+/// Rows of C from group g to `stop`, up to the first that is more than one row, has places that are not vectors, or takes rows from
+/// outside [begin, end) on the right, whose values are not where `right` says. Returns that group.
+template <class T, class Group, class Near>
+i64 multiply_near(Group const* groups, i64 g, i64 stop, ProductShapes::Shape const* shapes, u8 const* places, RowsView<T> A, Near right,
+                  i32 begin, i32 end, RowsView<T> C) {
+  if constexpr (Expansion<T>::exists)
+    for (; g < stop; ++g) {
+      i32 const i = groups[g].row;
+      auto const& shape = shapes[groups[g].shape];
+      auto const at = A.ptr[i], n = A.ptr[i + 1] - at;
+      i32 const* const columns = A.col + at;
+      if (groups[g + 1].row != i + 1 || shape.form == PlaceForm::each || columns[0] < begin || columns[n - 1] >= end) return g;
+      // what some rows further on read: the processor follows some of these streams, not all
+      auto const ask = [](auto const* p) { __builtin_prefetch(reinterpret_cast<void const*>(std::uintptr_t(p) + 2560)); };
+      ask(columns);
+      ask(A.val + at);
+      ask(right.roomy_values(columns[n - 1]));
+      with_vectors<T>(shape.form, shape.length, [&](auto form, auto vectors) {
+        sum_vectors<form.value, vectors.value>(places + shape.places, n, columns, 0, A.val + at, 1, right, C.val + C.ptr[i], shape.length);
+      });
+    }
+  return g;
+}
+
+}  // namespace
 
 template <class T>
 Rows<T> sparse_product(Rows<T> const& A, Part part, WideRows<T> const& B, comm::Cancellation& cancel, ProductPlaces* places) {
@@ -39,12 +75,14 @@ Rows<T> sparse_product(Rows<T> const& A, Part part, WideRows<T> const& B, comm::
       i += rows;
     }
     if (!places) return;
-    share.end = last;
+    share.groups.push_back({last, -1});
     step.take(share.shapes, share.places);
     std::lock_guard const lock(mutex);
     places->shares_.push_back(std::move(share));
   });
-  if (places) std::sort(places->shares_.begin(), places->shares_.end(), [](auto const& x, auto const& y) { return x.end < y.end; });
+  if (places)
+    std::sort(places->shares_.begin(), places->shares_.end(),
+              [](auto const& x, auto const& y) { return x.groups.back().row < y.groups.back().row; });
   return C;
 }
 
@@ -52,24 +90,34 @@ template <class T>
 void ProductPlaces::multiply(Rows<T> const& A, WideRows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel) const {
   constexpr i64 groups_of_chunk = 256;
   WideRight<T> const right(B, nullptr);
+  auto const near = right.near();
+  auto const [near_begin, near_end] = right.range_of_near();
   for (auto const& share : shares_) {
-    auto const groups = i64(share.groups.size());
+    auto const groups = i64(share.groups.size()) - 1;
     device::Executor executor;
     device::parallel_ranges(
         executor, (groups + groups_of_chunk - 1) / groups_of_chunk,
         [&](i64 begin, i64 end) {
           Buffer<T> first, sums;
-          for (i64 g = begin * groups_of_chunk, stop = std::min(end * groups_of_chunk, groups); g < stop; ++g) {
-            if (g % groups_of_chunk == 0 && cancel.requested()) return;
+          auto const* const all = share.places.data();
+          i64 const last = std::min(end * groups_of_chunk, groups);
+          for (i64 g = begin * groups_of_chunk, stop = g; g < last;) {
+            if (g == stop) {
+              if (cancel.requested()) return;
+              stop = std::min(g + groups_of_chunk, last);
+            }
+            g = multiply_near(share.groups.data(), g, stop, share.shapes.data(), all, RowsView(A), near, near_begin, near_end, RowsView(C));
+            if (g == stop) continue;
             auto const [i, number] = share.groups[std::size_t(g)];
-            i32 const rows = (g + 1 < groups ? share.groups[std::size_t(g + 1)].row : share.end) - i;
+            i32 const rows = share.groups[std::size_t(g + 1)].row - i;
             auto row = group_of(A, i, rows, Part::all, first);
             auto const& shape = share.shapes[number];
             T* const to = rows == 1 ? C.val.data() + C.ptr[i] : room_in(sums, shape.length * row.width);
-            multiply_group(share.places.data() + shape.places, row, right, to, shape.length);
+            multiply_group(all, {shape.places, shape.form}, row, right, to, shape.length);
             row = {nullptr, 0, shape.length, to, row.width};
             if (rows > 1)
               for (i32 r = 0; r < rows; ++r) copy_row(row, r, C.val.data() + C.ptr[i + r]);
+            ++g;
           }
         },
         1);

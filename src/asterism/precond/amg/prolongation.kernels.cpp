@@ -155,7 +155,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
         length = sum.take(to, values, true);
         if (looks) {
           if (shapes.is_full()) shapes.forget(false), terms_of.clear();
-          shapes.add(to, length, i64(terms_of.size()));
+          shapes.add(to, length, {i64(terms_of.size())});
           for (i32 l = 0; l < length; ++l) {
             auto const at = terms_of.size();
             terms_of.push_back(0);
