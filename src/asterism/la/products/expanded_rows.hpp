@@ -53,15 +53,16 @@ struct Expansion<double> {
   static Vector all(double a) { return _mm512_set1_pd(a); }
   static Vector load(double const* p) { return _mm512_loadu_pd(p); }
   static void store(Vector s, Mask m, double* to) { _mm512_mask_storeu_pd(to, m, s); }
-  /// s + a b, where b has the values of the places that the mask has, one after the other
+  /// s + a b, where b has the values of the places that the mask has, one after the other. Not by an intrinsic: the compiler fuses here
+  /// what it fuses where terms are added one by one, or neither.
   static Vector sum(Vector s, Mask m, Vector a, Vector b) {
     asm("" : "+v"(b));  // in a register: AMD's processors take some 20 cycles to spread what is in memory
-    return _mm512_mask3_fmadd_pd(a, _mm512_maskz_expand_pd(m, b), s, m);
+    return _mm512_mask_mov_pd(s, m, s + a * _mm512_maskz_expand_pd(m, b));
   }
   /// s + a b[index], where the byte of a place is not 0 but 128 and the index
   static Vector sum(Vector s, std::uint8_t const* indices, Vector a, Vector b) {
     auto const index = _mm512_maskz_cvtepi8_epi64(-1, _mm_loadl_epi64(reinterpret_cast<__m128i const*>(indices)));
-    return _mm512_mask3_fmadd_pd(a, _mm512_maskz_permutexvar_pd(-1, index, b), s, _mm512_movepi64_mask(index));
+    return _mm512_mask_mov_pd(s, _mm512_movepi64_mask(index), s + a * _mm512_maskz_permutexvar_pd(-1, index, b));
   }
 };
 template <>
@@ -74,11 +75,11 @@ struct Expansion<float> {
   static void store(Vector s, Mask m, float* to) { _mm512_mask_storeu_ps(to, m, s); }
   static Vector sum(Vector s, Mask m, Vector a, Vector b) {
     asm("" : "+v"(b));
-    return _mm512_mask3_fmadd_ps(a, _mm512_maskz_expand_ps(m, b), s, m);
+    return _mm512_mask_mov_ps(s, m, s + a * _mm512_maskz_expand_ps(m, b));
   }
   static Vector sum(Vector s, std::uint8_t const* indices, Vector a, Vector b) {
     auto const index = _mm512_maskz_cvtepi8_epi32(-1, _mm_loadu_si128(reinterpret_cast<__m128i const*>(indices)));
-    return _mm512_mask3_fmadd_ps(a, _mm512_maskz_permutexvar_ps(-1, index, b), s, _mm512_movepi32_mask(index));
+    return _mm512_mask_mov_ps(s, _mm512_movepi32_mask(index), s + a * _mm512_maskz_permutexvar_ps(-1, index, b));
   }
 };
 #endif
