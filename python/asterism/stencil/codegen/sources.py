@@ -36,9 +36,8 @@ TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
 }
 _LANE_REGISTERS = 64  # numbers that a lane of a GPU keeps at once
 _MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
-_MOST_UNROLLED = (
-    40  # grids; where more are read, rows that share registers gain nothing, and their text takes long to compile
-)
+# grids; where more are read, rows that share registers gain nothing, and their text takes long to compile
+_MOST_UNROLLED = 40
 _FURTHEST = 1000  # points that a read is away; more take minutes too
 
 
