@@ -144,7 +144,7 @@ def json_line(command: list[str], limit: float = 900) -> dict:
     for line in reversed(done.stdout.splitlines()):
         if line.startswith("{"):
             return json.loads(line)
-    raise RuntimeError(f"{command[0]}: {done.stderr[-300:]}")
+    raise RuntimeError(f"{Path(command[0]).name}: {done.stderr[-300:]}")
 
 
 def mpiexec(n: int) -> list[str]:
