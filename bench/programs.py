@@ -140,7 +140,7 @@ def json_line(command: list[str], limit: float = 900) -> dict:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{command[0]}: did not end within {limit:g} s") from None
+        raise RuntimeError(f"{Path(command[0]).name}: did not end within {limit:g} s") from None
     for line in reversed(done.stdout.splitlines()):
         if line.startswith("{"):
             return json.loads(line)

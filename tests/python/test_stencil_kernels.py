@@ -31,20 +31,17 @@ def test_random_stencils_with_rows_in_a_loop_equal_the_interpreter(seed, of_comp
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 def test_a_grid_of_coefficients_for_each_neighbour(dimensions, dtype):
-    at, steps = (
-        st.indices(dimensions),
-        list(np.ndindex((43, 7, 4)[:1] if dimensions == 1 else (7,) * 2 if dimensions == 2 else (4,) * 3)),
-    )
+    at, steps = st.indices(dimensions), list(np.ndindex({1: (43,), 2: (7, 7), 3: (4, 4, 4)}[dimensions]))
     u, out, rng = st.grid("u", dimensions), st.grid("out", dimensions), np.random.default_rng(3)
     terms = [
         st.grid(f"c{m}", dimensions)(*at) * u(*(i + o - 2 for i, o in zip(at, by, strict=True)))
         for m, by in enumerate(steps)
     ]
-    s, shape = (
-        st.fuse(st.assign(out(*at), sum(terms[1:], terms[0])), st.reduce("max", "most", abs(u(*at)))),
-        (70, 19, 13)[:dimensions],
-    )
+    s = st.fuse(st.assign(out(*at), sum(terms[1:], terms[0])), st.reduce("max", "most", abs(u(*at))))
+    shape = (70, 19, 13)[:dimensions]
     given = {n: rng.standard_normal(shape).astype(dtype) for n in s.facts.inputs}
+    if np.dtype(dtype).kind == "c":
+        given = {n: a + 1j * rng.standard_normal(shape) for n, a in given.items()}
     kernel = st.compile(s, shape, dtype=dtype)
     assert "for (int j" in kernel.source.text.split('extern "C"')[1]
     got, right = kernel(**given), s.interpret(False, dtype, **given)

@@ -13,7 +13,8 @@ constexpr bool sanitized = false;
 /// n, or a quarter of it under a sanitizer.
 constexpr int repeats(int n) { return sanitized ? (n + 3) / 4 : n; }
 
-/// Of the cases of loops within loops: under a sanitizer one in seven. In loops of other lengths than seven each pair of values comes.
+/// Of the cases of loops within loops: under a sanitizer one in seven. Loops whose lengths are no multiples of seven still
+/// meet each pair of their values.
 class Thinned {
  public:
   bool skips() { return sanitized && turn_++ % 7 != 0; }

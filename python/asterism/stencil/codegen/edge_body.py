@@ -74,9 +74,9 @@ class EdgeBody(VectorBody):
         self.lines += [f"int const rows = {within};", "for (int j = 0; j < rows; ++j) {"]
         self.lines += [*(f"  {line}" for line in (*self.far_lines(1), *lines)), "}"]
 
-    def between(self, fetches: list[tuple[str, int, int]], step: int) -> list[str]:
+    def between(self, fetches: list[tuple[str, int, int]], apart: int) -> list[str]:
         """Return fetches, then the lines of a plane, whose rows are a loop."""
-        return [*loops(fetches, step), *self.lines]
+        return [*loops(fetches, apart), *self.lines]
 
     # -- where values are
 

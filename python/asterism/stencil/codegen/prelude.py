@@ -65,7 +65,7 @@ class Shape:
 
 
 def prelude(shape: Shape, plan: Plan, many: bool) -> str:
-    """Return the text before the function. many: grids, so many that where their bricks are is not found in line."""
+    """Return the text before the function. With ``many`` grids the function that finds a brick is not inlined."""
     size = shape.real_size
     R, integer = ("double", "long") if size == 8 else ("float", "int")
     V, (b0, b1, b2) = plan.vector, shape.brick

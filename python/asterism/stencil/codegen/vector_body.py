@@ -185,12 +185,12 @@ class VectorBody(Body):
         lines = self.between(fetches, line)
         return [*tables, loop, *plane, *(f"  {p}" for p in planes), *(f"  {line}" for line in lines), *ends, "}"]
 
-    def between(self, fetches: list[tuple[str, int, int]], step: int) -> list[str]:
-        """Return the lines of a plane with fetches after each vector that they write: many at once would wait for each other."""
+    def between(self, fetches: list[tuple[str, int, int]], apart: int) -> list[str]:
+        """Return the lines of a plane with fetches, so many points apart, after each vector that they write: many at once would wait for each other."""
         places = [m for m, line in enumerate(self.lines) if line.startswith("  if (streams)")]
         if not places:
-            return [*loops(fetches, step), *self.lines]
-        each = [f"  __builtin_prefetch({at} + {p}, 0, {to});" for at, n, to in fetches for p in range(0, n, step)]
+            return [*loops(fetches, apart), *self.lines]
+        each = [f"  __builtin_prefetch({at} + {p}, 0, {to});" for at, n, to in fetches for p in range(0, n, apart)]
         out: list[str] = []
         for m, line in enumerate(self.lines):
             out.append(line)
@@ -205,13 +205,13 @@ class VectorBody(Body):
         return f"brick_of(a, {self.facts.grids.index(grid)}, {', '.join(self.neighbour(stride, c))})"
 
 
-def loops(fetches: list[tuple[str, int, int]], step: int) -> list[str]:
+def loops(fetches: list[tuple[str, int, int]], apart: int) -> list[str]:
     """Return loops over fetches: where each begins, how many points it has, and to which cache it goes."""
     out: list[str] = []
     for n, to in dict.fromkeys(f[1:] for f in fetches):
         begins = ", ".join(at for at, *like in fetches if like == [n, to])
         out += [
             f"T const* const fetched{len(out)}[] = {{{begins}}};",
-            f"for (auto const* const p : fetched{len(out)}) for (int l = 0; l < {n}; l += {step}) __builtin_prefetch(p + l, 0, {to});",
+            f"for (auto const* const p : fetched{len(out)}) for (int l = 0; l < {n}; l += {apart}) __builtin_prefetch(p + l, 0, {to});",
         ]
     return out

@@ -80,6 +80,7 @@ std::array<Direction, 3> directions_of(BrickDomain const& domain) {
   return d;
 }
 
+/// All in caches, as far as one may count on it: others use the third cache too.
 bool fits_caches(i64 bytes) { return bytes <= 2 * std::min<i64>(device::host::core_cache_bytes(), i64(6) << 20); }
 
 }  // namespace
@@ -93,8 +94,8 @@ i64 BrickSchedule::stages_at_once(BrickDomain const& domain, i64 most, i64 bytes
     return column_of(domain, along == 0, rows, columns, int(stages), bytes_of_vector, vectors, least_planes, int(stages) - 1);
   };
   // columns of whole rows stay such; more than three stages were slower than three and then the others
-  if (column(2).width == columns) most = std::min<i64>(most, 3);
-  while (most > 2 && column(2).width == columns && column(most).width < columns) --most;
+  if (column(2).width == columns)
+    for (most = std::min<i64>(most, 3); most > 2 && column(most).width < columns;) --most;
   // vectors that go through memory: those of one stage, and for each later one five more at the edges of columns
   auto const cost = [&](i64 stages) {
     auto const c = column(stages);

@@ -1,7 +1,6 @@
 // Short rows of a product, summed in registers: values of a row on the right go to their places as vectors. For *.kernels.cpp alone.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>

@@ -1,7 +1,6 @@
 // One row of a product after the other, for the kernels of products alone (*.kernels.cpp).
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <new>
